@@ -1,0 +1,33 @@
+# Two commands do everything: `make ask` (or make ask Q="your question") and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+Q ?= How long is the battery of a C-3 under warranty?
+
+.PHONY: ask test check pdfs bench help-blocks clean
+
+ask: .venv/installed
+	@$(BIN)/python -m atlas ask "$(Q)"
+
+test: .venv/tests-installed
+	$(BIN)/python -m pytest
+
+check: .venv/tests-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+pdfs: .venv/tests-installed
+	$(BIN)/python tools/make_pdfs.py
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "atlas needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	@touch $@
+
+.venv/tests-installed: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv .atlas build *.egg-info .pytest_cache .mypy_cache .ruff_cache

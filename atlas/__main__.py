@@ -1,0 +1,5 @@
+"""`python -m atlas`."""
+
+from atlas.cli import main
+
+main()

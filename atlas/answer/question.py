@@ -1,0 +1,135 @@
+"""A question's words -> what is asked about and what kind of value is asked for.
+
+Written for English questions as people type them: lower case, without a question mark, with the
+verb missing. What no rule recognises is of kind `other` and asks for no value in particular.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from atlas.words import NUMBER_WORDS, content_terms
+
+Asked = Literal[
+    "duration", "interval", "date", "price", "count", "weight", "speed", "distance", "pressure",
+    "torque", "voltage", "capacity", "temperature", "size", "number", "code", "yes_no", "steps",
+    "meaning", "place", "person", "other",
+]  # fmt: skip
+
+_TIME = r"years?|months?|weeks?|days?|hours?|hrs?|h|minutes?|mins?|min|seconds?|secs?|s"
+_NUM = rf"(?:\d[\d,.]*|{'|'.join(NUMBER_WORDS)}|half an?|an?)"
+_DURATION = rf"\b{_NUM}[ \-]?(?:{_TIME})\b|\blifetime\b|\bunlimited\b|\bovernight\b"
+_EVERY = (
+    rf"\b(?:every|each|once|twice|annual|annually|yearly|monthly|weekly|daily|per (?:{_TIME}))\b"
+)
+_MONTH = (
+    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:tember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+)
+_DATE = (
+    rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:19|20)\d\d\b|\b\d{{1,2}}\.? (?:{_MONTH})\b|\b(?:{_MONTH})\.? \d"
+    r"|\b(?:before|after|until|within|as soon as|once|when|every)\b"
+)
+
+
+def _unit(*units: str) -> str:
+    return rf"\d\s?-?(?:{'|'.join(units)})(?!\w)"
+
+
+VALUE_PATTERNS: dict[str, re.Pattern[str]] = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for name, pattern in {
+        "duration": _DURATION,
+        "interval": rf"{_DURATION}|{_EVERY}|{_unit('km')}",
+        "date": rf"{_DATE}|{_DURATION}",
+        "price": r"(?:€|\$|£)\s?\d|\d\s?(?:€|\$|£|eur|euros?|usd|dollars?)\b|\bfree\b|\bno charge\b"
+        r"|\|\s*\d+\.\d\d\b",
+        "count": rf"\b(?:\d[\d,]*|{'|'.join(NUMBER_WORDS)}|none|both|once|twice)\b",
+        "weight": _unit("kg", "g", "lbs?", "kilograms?", "tonnes?"),
+        "speed": _unit("km/h", "kmh", "mph", "m/s", "mbps", "gbps"),
+        "distance": _unit("km", "m", "miles?", "kilomet(?:er|re)s?", "met(?:er|re)s?"),
+        "pressure": _unit("bar", "psi", "kpa", "hpa"),
+        "torque": _unit("nm", r"n·m", "newton met(?:er|re)s?"),
+        "voltage": _unit("v", "kv", "mv", "volts?"),
+        "capacity": _unit("wh", "kwh", "ah", "mah", "gb", "mb", "tb", "l", "ml", "litres?"),
+        "temperature": _unit(r"°\s?[cf]", "degrees?", "celsius"),
+        "size": _unit("mm", "cm", "m", r"inch(?:es)?", "in", '"', "km"),
+        "number": r"\d",
+        "code": r"\b[A-Z]{1,5}-?\d[\w/-]*\b",
+    }.items()
+}
+"""What a quote must contain to give the kind of value that was asked for."""
+
+_KINDS: tuple[tuple[Asked, str], ...] = (
+    ("meaning", r"\bmean(?:s|ing)?\b|\bstand(?:s)? for\b|\bwhat'?s? (?:is )?(?:error|code|fault)\b"),
+    ("interval", r"\bhow (?:often|frequent|frequently|regularly)\b|\binterval\b"),
+    ("price", r"\bprice[sd]?\b|\bcosts?\b|\bhow expensive\b|\bhow much (?:money|would i pay|do i pay)"),
+    ("duration", rf"\bhow (?:many|much) (?:{_TIME})\b|\bhow long\b|\bhow much time\b|\bwarranty (?:period|time|length)\b"),
+    ("count", r"\bhow many\b|\bnumber of\b|\bcount of\b"),
+    ("weight", r"\bhow (?:heavy|much does .* weigh)\b|\bweights?\b|\bweigh\b|\bpayload\b|\bmax(?:imum)? load\b"),
+    ("speed", r"\bhow fast\b|\bspeed\b"),
+    ("distance", r"\bhow far\b|\brange\b"),
+    ("pressure", r"\bpressures?\b|\bbar\b|\bpsi\b"),
+    ("torque", r"\btorques?\b|\bhow tight(?:ly)?\b|\bnm\b"),
+    ("voltage", r"\bvoltages?\b|\bhow many volts?\b"),
+    ("capacity", r"\bcapacity\b|\bhow many (?:wh|ah|mah)\b|\bwatt hours?\b"),
+    ("temperature", r"\btemperatures?\b|\bhow (?:hot|cold|warm)\b|\bdegrees\b"),
+    ("size", r"\bhow (?:big|wide|tall|high|deep|thick)\b|\bdimensions?\b|\bdiameter\b|\bhow large\b"),
+    ("date", r"^when\b|\bwhat (?:date|day|year)\b|\bsince when\b|\bfrom when\b|\buntil when\b|\bwhich (?:date|day|year)\b"),
+    ("code", r"\b(?:which|what)(?:'s)? (?:is )?(?:the )?(?:error |fault |part |spare |order )*(?:code|number)\b|\bpart n(?:o|umber)\b|\bwhich error\b"),
+    ("place", r"^where\b"),
+    ("person", r"^who\b|\bwho (?:do|does|can|should|is|must|may)\b"),
+    ("steps", r"\bhow (?:do|can|to|should|could|would|does one|must)\b|\bsteps?\b|\bprocedure\b"),
+    ("yes_no", r"^(?:is|are|was|were|do|does|did|can|could|may|might|must|should|shall|will|would|has|have|had|am|isn't|aren't|don't|doesn't|can't)\b"),
+)  # fmt: skip
+
+_LENGTHS = re.compile(
+    r"\bhow long (?:is|are) (?:the|a|an|my) (?:\w+ )?(?:bike|cable|cord|bolt|screw|frame|chain|lead)\b"
+)
+_AMOUNT = re.compile(r"\bhow much\b")
+_EXTREME = re.compile(
+    r"\b(max(?:imum)?|min(?:imum)?|top|at (?:most|least)|limit|highest|lowest|recommended)\b"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question taken apart."""
+
+    text: str
+    asked: Asked
+    terms: tuple[str, ...]
+    """Terms that carry its subject, without stop words and words that only say the kind asked."""
+
+
+def analyse(text: str, without: frozenset[str] = frozenset()) -> Question:
+    """Take a question apart. Terms in `without` (the products it names) are left out."""
+    folded = " ".join(text.casefold().replace("’", "'").split())
+    asked = kind_asked(folded)
+    words = [term for term in content_terms(text) if term not in without | _ASKING]
+    return Question(text=text, asked=asked, terms=tuple(words))
+
+
+def kind_asked(folded: str) -> Asked:
+    """The kind of value that a case-folded question asks for."""
+    if _LENGTHS.search(folded):
+        return "size"
+    for kind, pattern in _KINDS:
+        if re.search(pattern, folded):
+            return kind
+    return "number" if _AMOUNT.search(folded) else "other"
+
+
+def gives(asked: Asked, quote: str) -> bool | None:
+    """Whether a quote holds the kind of value asked for; None where no kind can be checked."""
+    pattern = VALUE_PATTERNS.get(asked)
+    return None if pattern is None else bool(pattern.search(quote))
+
+
+_ASKING = frozenset(
+    """long often mani much number mean say tell price cost time give happen kind type way
+    work find use exact exactli say state what's whi someon somebodi custom peopl thing""".split()
+)
+"""Stems that say how a question is asked rather than what about."""

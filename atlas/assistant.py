@@ -1,0 +1,420 @@
+"""The composer of the asking side: collection, index, models and stages -> traces.
+
+    with Assistant.open("path/to/collection") as assistant:
+        trace = assistant.ask("how long is the battery of a C-3 under warranty", Scope())
+
+Stages know nothing of each other; this is the one place where they meet. The measuring side has
+three doors: `ask`, `answer_from` (an answer from given blocks) and `reselect` (a trace as it would
+be under other settings of what follows reranking).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from atlas import trace as traces
+from atlas.answer.answerer import Material, draft
+from atlas.answer.calculation import counted_blocks
+from atlas.answer.clarification import Products
+from atlas.answer.question import Question, analyse
+from atlas.citations import validate
+from atlas.collection import Collection
+from atlas.errors import IndexDamagedError, UsageError
+from atlas.index import Index
+from atlas.ingest import Progress, ingest, open_index, why_stale
+from atlas.keyword import ScopedBM25
+from atlas.models import Encoder, Reranker, load_both, load_encoder
+from atlas.records import Answer, Block, Draft, Hit, Scope, Selection, Trace
+from atlas.rerank import rerank
+from atlas.scope import Mention, ScopeView, view, with_names
+from atlas.search import search
+from atlas.select import select
+from atlas.settings import Settings
+from atlas.spelling import mend
+from atlas.words import terms
+
+MAX_QUESTION = 2000
+"""Characters of a question; a longer one is refused, since no model would read its end."""
+RANKED = 10
+"""Least length of the ranked list that a trace keeps for measuring."""
+SCOPES_KEPT = 64
+NEAREST = 3
+SHORT_WORD_TOKENS = 3
+"""Tokens of one word that the encoder's vocabulary holds whole: itself and two markers."""
+
+
+class Assistant:
+    """Answers questions about one collection. Open it once and ask often."""
+
+    def __init__(
+        self, collection: Collection, index: Index, encoder: Encoder, reranker: Reranker | None
+    ) -> None:
+        made_by = index.manifest["encoder"]["fingerprint"]
+        if made_by != encoder.fingerprint:
+            raise IndexDamagedError(
+                f"{index.folder}: made by encoder {index.manifest['encoder']['name']} {made_by}, "
+                f"this one is {encoder.name} {encoder.fingerprint}; run `atlas ingest`"
+            )
+        self.collection = collection
+        self.settings = collection.settings
+        self.index = index
+        self.encoder = encoder
+        self.reranker = reranker
+        self._statistics: OrderedDict[tuple[object, ...], ScopedBM25] = OrderedDict()
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path | str = ".",
+        *,
+        sample: bool = False,
+        settings: Settings | None = None,
+        progress: Progress | None = None,
+    ) -> Assistant:
+        """Open a collection; its index is built or brought up to date where that is needed.
+
+        `settings` replaces those of atlas.yaml. Raises AtlasError: no such collection, a model
+        that is missing, an index that cannot be written.
+        """
+        collection = Collection.open(folder, sample=sample)
+        if settings is not None:
+            collection = replace(collection, settings=settings)
+        return cls.of(collection, progress=progress)
+
+    @classmethod
+    def of(cls, collection: Collection, *, progress: Progress | None = None) -> Assistant:
+        """Open a collection that is at hand already; see `open`."""
+        index = current_index(collection, progress)
+        settings = collection.settings
+        if settings.reranker == "none":
+            return cls(collection, index, load_encoder(settings.encoder, collection.state), None)
+        encoder, reranker = load_both(settings.encoder, settings.reranker, collection.state)
+        return cls(collection, index, encoder, reranker)
+
+    def __enter__(self) -> Assistant:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self._statistics.clear()
+
+    # ---- the three doors --------------------------------------------------------------------
+
+    def ask(self, question: str, scope: Scope | None = None) -> Trace:
+        """Answer one question. Raises UsageError for a question or scope that makes no sense."""
+        clock = _Clock()
+        scope = scope or Scope()
+        words = clean_question(question)
+        with clock.time("scope"):
+            today = scope.date or date.today()
+            seen = view(words, scope, self.settings, self.index, today)
+            statistics = self._statistics_of(seen)
+            named = with_names(words, seen.mentions)
+            mended, replaced = mend(named, self.index, statistics, self._is_word)
+            products = frozenset(t for p in (*seen.products, *_named(seen)) for t in terms(p))
+            asked = analyse(mended, products)
+        unknown = self._unknown_product(seen.mentions, statistics)
+        hits: list[Hit] = []
+        if not unknown and statistics.corpus_size:
+            with clock.time("encode"):
+                vector = self.encoder.encode_question(mended)
+            with clock.time("search"):
+                found = search(
+                    terms(mended), vector, self.index, statistics, self.settings, 10 * RANKED
+                )
+            with clock.time("rerank"):
+                hits = self._reranked(mended, found, seen)
+        with clock.time("select"):
+            selection = self._select(hits, seen)
+            supplied = self._supplied(selection, asked, seen)
+        with clock.time("answer"):
+            proposed = self._draft(asked, supplied, seen, statistics, unknown)
+        with clock.time("citations"):
+            answer = validate(proposed, [hit.block for hit in supplied])
+        return self._trace(
+            words, seen, replaced, mended, hits, selection, supplied, proposed, answer, clock
+        )
+
+    def answer_from(
+        self, question: str, blocks: Sequence[Block], scope: Scope | None = None
+    ) -> Answer:
+        """An answer from given blocks, in that order, without search or selection."""
+        scope = scope or Scope()
+        words = clean_question(question)
+        seen = view(words, scope, self.settings, self.index, scope.date or date.today())
+        statistics = self._statistics_of(seen)
+        named = with_names(words, seen.mentions)
+        mended, _ = mend(named, self.index, statistics, self._is_word)
+        products = frozenset(t for p in (*seen.products, *_named(seen)) for t in terms(p))
+        asked = analyse(mended, products)
+        hits = [
+            Hit(block=block, keyword_score=0.0, vector_score=0.0, fused_score=0.0)
+            for block in blocks
+        ]
+        ranked = rerank(mended, hits, self.reranker, 1.0)
+        return validate(
+            self._draft(asked, ranked, seen, statistics, ""), [hit.block for hit in ranked]
+        )
+
+    def reselect(self, hits: Sequence[Hit], settings: Settings, scope: Scope) -> Selection:
+        """The selection that other settings would make of hits that were reranked before."""
+        del scope
+        return select(hits, settings, False, self.encoder.count_tokens)
+
+    # ---- stages -----------------------------------------------------------------------------
+
+    def _statistics_of(self, seen: ScopeView) -> ScopedBM25:
+        """The keyword statistics of a scope, computed once and kept."""
+        statistics = self._statistics.get(seen.key)
+        if statistics is None:
+            statistics = ScopedBM25(self.index.postings, seen.blocks)
+            self._statistics[seen.key] = statistics
+            while len(self._statistics) > SCOPES_KEPT:
+                self._statistics.popitem(last=False)
+        else:
+            self._statistics.move_to_end(seen.key)
+        return statistics
+
+    def _is_word(self, word: str) -> bool:
+        return self.encoder.count_tokens(word) <= SHORT_WORD_TOKENS
+
+    @staticmethod
+    def _unknown_product(mentions: Sequence[Mention], statistics: ScopedBM25) -> str:
+        """A product-like name that is neither a product in sight nor a word of a block in scope."""
+        for mention in mentions:
+            alone = len(terms(mention.words)) == 1
+            if mention.product is None and not (
+                alone and all(statistics.frequency(term) for term in terms(mention.words))
+            ):
+                return mention.words
+        return ""
+
+    def _reranked(self, question: str, found: Sequence[Hit], seen: ScopeView) -> list[Hit]:
+        """The first `depth` hits reranked, and the best of each product if none is named."""
+        depth = self.settings.depth
+        chosen = list(found[:depth])
+        if not seen.products:
+            chosen += _missing_products(found, chosen)
+        rest = [hit for hit in found if hit not in chosen]
+        ranked = rerank(question, chosen, self.reranker, self.settings.rerank_weight)
+        return ranked + rest[: max(0, RANKED - len(ranked))]
+
+    def _select(self, hits: Sequence[Hit], seen: ScopeView) -> Selection:
+        documents = set(self.index.block_document[seen.blocks].tolist())
+        scored = [hit for hit in hits if hit.order_score is not None]
+        return select(scored, self.settings, len(documents) == 1, self.encoder.count_tokens)
+
+    def _supplied(self, selection: Selection, asked: Question, seen: ScopeView) -> list[Hit]:
+        """The kept hits, and for a count the rest of their tables."""
+        supplied = list(selection.kept)
+        if asked.asked != "count":
+            return supplied
+        present = {hit.block.ref for hit in supplied}
+        for hit in selection.kept:
+            for other in counted_blocks(hit.block, self._document_blocks(hit.block, seen)):
+                if other.ref not in present:
+                    present.add(other.ref)
+                    supplied.append(
+                        replace(
+                            hit,
+                            block=other,
+                            keyword_score=0.0,
+                            vector_score=0.0,
+                            fused_score=0.0,
+                            rerank_score=None,
+                            rerank_logit=None,
+                        )
+                    )
+        return supplied
+
+    def _document_blocks(self, block: Block, seen: ScopeView) -> list[Block]:
+        number = self.index.ids.index(block.document)
+        return [self.index.block(n) for n in self.index.blocks_of(number) if seen.blocks[n]]
+
+    def _draft(
+        self,
+        asked: Question,
+        supplied: Sequence[Hit],
+        seen: ScopeView,
+        statistics: ScopedBM25,
+        unknown: str,
+    ) -> Draft:
+        if unknown:
+            known = ", ".join(seen.known_products)
+            return Draft(
+                status="abstained",
+                reason=f"the documents know no “{unknown}”"
+                + (f"; they know {known}" if known else ""),
+            )
+        if not asked.terms and not seen.products:
+            return Draft(status="abstained", reason="the question names nothing to look for")
+        material = Material(
+            score=self._score,
+            rarity=statistics.rarity,
+            known=lambda term: statistics.frequency(term) > 0,
+            products=Products(seen.known_products),
+            named=seen.products,
+        )
+        return draft(asked, supplied, material)
+
+    def _score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        if self.reranker is not None:
+            return [float(value) for value in self.reranker.score(question, texts)]
+        query = self.encoder.encode_question(question)
+        return [float(20 * (v @ query) - 12) for v in self.encoder.encode_documents(texts)]
+
+    # ---- the trace --------------------------------------------------------------------------
+
+    def _trace(
+        self,
+        question: str,
+        seen: ScopeView,
+        replaced: dict[str, str],
+        mended: str,
+        hits: Sequence[Hit],
+        selection: Selection,
+        supplied: Sequence[Hit],
+        proposed: Draft,
+        answer: Answer,
+        clock: _Clock,
+    ) -> Trace:
+        counted = self.encoder.count_tokens
+        return traces.make_trace(
+            question=question,
+            scope={
+                "reader": seen.reader,
+                "date": seen.day.isoformat(),
+                "products": list(seen.products),
+                "days": [day.isoformat() for day in seen.days],
+            },
+            answer=answer,
+            kept=supplied,
+            dropped=selection.dropped,
+            ranked=hits,
+            nearest=nearest_documents(hits) if answer.status == "abstained" else [],
+            read_as=mended,
+            mended=replaced,
+            decision=dict(proposed.evidence),
+            tokens={"question": counted(question), "supplied": selection.tokens},
+            timings_seconds=clock.seconds(),
+            time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            settings={
+                "k": self.settings.k,
+                "depth": self.settings.depth,
+                "min_score": self.settings.min_score,
+                "vector_weight": self.settings.vector_weight,
+                "rerank_weight": self.settings.rerank_weight,
+            },
+            fingerprints=self.fingerprints(),
+        )
+
+    def fingerprints(self) -> dict[str, str | None]:
+        """What an answer depends on besides the question: models, index, settings."""
+        return {
+            "encoder": f"{self.encoder.name} {self.encoder.fingerprint}",
+            "reranker": f"{self.reranker.name} {self.reranker.fingerprint}"
+            if self.reranker
+            else None,
+            "index": self.index.folder.name,
+            "settings": self.settings.fingerprint(),
+        }
+
+
+def current_index(collection: Collection, progress: Progress | None = None) -> Index:
+    """The collection's index, built or brought up to date first where that is needed."""
+    try:
+        index = open_index(collection)
+    except IndexDamagedError:
+        index = None
+    if index is None or why_stale(collection, index):
+        ingest(collection, progress)
+        index = open_index(collection)
+    if index is None:
+        raise IndexDamagedError(f"{collection.state}: the index vanished; run `atlas ingest`")
+    return index
+
+
+def clean_question(question: str) -> str:
+    """The question without control characters, white space folded.
+
+    Raises UsageError where it is empty, has no letter or digit, or is too long.
+    """
+    if len(question) > MAX_QUESTION:
+        raise UsageError(
+            f"the question has {len(question):,} characters; ask in at most {MAX_QUESTION:,}"
+        )
+    text = unicodedata.normalize("NFC", question.encode("utf-8", "replace").decode())
+    text = "".join(" " if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") else c for c in text)
+    text = " ".join(text.split())
+    if not text:
+        raise UsageError("the question is empty; write it after `ask`, in quotation marks")
+    if not re.search(r"\w", text):
+        raise UsageError(f"the question {text[:40]!r} has no word in it; ask in words")
+    return text
+
+
+def nearest_documents(hits: Sequence[Hit]) -> list[dict[str, Any]]:
+    """The documents that came closest, best first; all of them in scope."""
+    found: dict[str, dict[str, Any]] = {}
+    for hit in hits:
+        block = hit.block
+        found.setdefault(
+            block.document,
+            {
+                "document": block.document,
+                "title": block.title,
+                "section": " > ".join(block.titles),
+                "ref": block.ref,
+            },
+        )
+    return list(found.values())[:NEAREST]
+
+
+def _named(seen: ScopeView) -> tuple[str, ...]:
+    return tuple(mention.words for mention in seen.mentions if mention.product)
+
+
+def _missing_products(found: Sequence[Hit], chosen: Sequence[Hit]) -> list[Hit]:
+    """The best hit of every product that none of the chosen hits belongs to."""
+    present = {product for hit in chosen for product in hit.block.products}
+    extra: list[Hit] = []
+    for hit in found:
+        products = set(hit.block.products)
+        if products and not products & present:
+            present |= products
+            extra.append(hit)
+    return extra
+
+
+class _Clock:
+    """Seconds per stage."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._stages: dict[str, float] = {}
+
+    @contextmanager
+    def time(self, stage: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._stages[stage] = time.perf_counter() - begun
+
+    def seconds(self) -> dict[str, float]:
+        total = time.perf_counter() - self._started
+        return {name: round(value, 6) for name, value in (*self._stages.items(), ("total", total))}

@@ -1,0 +1,206 @@
+"""A file of the collection -> Document: its text, its metadata, each checked.
+
+Markdown carries its metadata in front matter, a PDF in `NAME.pdf.yaml` beside it. Everything is
+optional: the id falls back to the file name, the title to the first heading or the PDF's own
+title, then to the file name. Refused with a DocumentError: unknown keys, values of a wrong type,
+dates that contradict, text in an encoding that cannot be told, files above 50 MB.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from atlas.errors import DocumentError
+from atlas.markdown import read_markdown
+from atlas.pdf import read_pdf
+from atlas.records import Document, Metadata, Reading
+from atlas.yaml_files import Located, YamlError, parse
+
+MARKDOWN = (".md", ".markdown")
+PDF = (".pdf",)
+MAX_BYTES = 50_000_000
+KEYS = ("id", "title", "products", "readers", "valid_from", "valid_to", "supersedes", "kind")
+READER_VERSION = 1
+"""Raise it when reading a file gives another text, so that indexes are rebuilt."""
+
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n|)---[ \t]*(?:\n|\Z)", re.DOTALL)
+_ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+
+
+def file_hash(path: Path) -> str:
+    """sha256 over a document's bytes, its metadata file's bytes and the reader's version.
+
+    Raises DocumentError where the file cannot be read or is too large.
+    """
+    digest = hashlib.sha256(f"reader {READER_VERSION}\n".encode())
+    for part in (path, sidecar(path)):
+        if part == path or part.is_file():
+            digest.update(_bytes(part))
+            digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def sidecar(path: Path) -> Path:
+    """Where a PDF's metadata stands."""
+    return path.with_name(path.name + ".yaml")
+
+
+def read_document(path: Path, root: Path) -> Document:
+    """Read one file below the collection `root`. Raises DocumentError."""
+    content_hash = file_hash(path)
+    if path.suffix.lower() in PDF:
+        located = _load(sidecar(path), _text(sidecar(path))[0]) if sidecar(path).is_file() else None
+        reading = read_pdf(path)
+    else:
+        text, warning = _text(path)
+        located, body = _front_matter(path, text)
+        reading = read_markdown(body)
+        reading = replace(reading, warnings=(*warning, *reading.warnings))
+    metadata = _metadata(path, root, located, reading)
+    return Document(
+        metadata=metadata,
+        text=reading.text,
+        sections=reading.sections,
+        page_labels=reading.page_labels,
+        warnings=reading.warnings,
+        content_hash=content_hash,
+    )
+
+
+# ---- text -----------------------------------------------------------------------------------
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise DocumentError(path, f"larger than {MAX_BYTES // 1_000_000} MB; split it")
+        return path.read_bytes()
+    except OSError as error:
+        raise DocumentError(path, f"cannot be read: {error.strerror or error}") from None
+
+
+def _text(path: Path) -> tuple[str, tuple[str, ...]]:
+    """The file's text with `\\n` line ends, and a warning where the encoding had to be guessed."""
+    data = _bytes(path)
+    warnings: tuple[str, ...] = ()
+    try:
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            text = data.decode("utf-16")
+        elif b"\0" in data[:200]:
+            text = data.decode("utf-16-be" if data[:1] == b"\0" else "utf-16-le")
+        else:
+            text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        try:
+            text = data.decode("cp1252")
+        except UnicodeDecodeError as error:
+            raise DocumentError(
+                path, f"byte {error.start} is neither UTF-8 nor Windows-1252; save it as UTF-8"
+            ) from None
+        warnings = ("is not UTF-8 and was read as Windows-1252; save it as UTF-8",)
+    if "\0" in text:
+        raise DocumentError(path, "holds binary data, not Markdown text")
+    return text.replace("\r\n", "\n").replace("\r", "\n"), warnings
+
+
+def _front_matter(path: Path, text: str) -> tuple[Located | None, str]:
+    if not re.match(r"---[ \t]*\n", text):
+        return None, text
+    match = _FRONT_MATTER.match(text)
+    if match is None:
+        raise DocumentError(path, "line 1: the front matter is not closed; add a line `---`")
+    return _load(path, match.group(1), 2), text[match.end() :]
+
+
+def _load(path: Path, text: str, first_line: int = 1) -> Located:
+    try:
+        return parse(text, first_line)
+    except YamlError as error:
+        raise DocumentError(path, f"{path.name}:{error.line}: {error.problem}") from None
+
+
+# ---- metadata -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """Checked access to one document's metadata, with file and line in every complaint."""
+
+    path: Path
+    located: Located | None
+
+    def refuse(self, key: str, problem: str) -> DocumentError:
+        name = sidecar(self.path).name if self.path.suffix.lower() in PDF else self.path.name
+        line = self.located.line(key) if self.located else 1
+        return DocumentError(self.path, f"{name}:{line}: {problem}")
+
+    @property
+    def values(self) -> dict[str, Any]:
+        value = self.located.value if self.located else None
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self.refuse("", "expected metadata as `key: value` lines")
+        for key in value:
+            if key not in KEYS:
+                near = difflib.get_close_matches(key, KEYS, 1)
+                hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(KEYS)}"
+                raise self.refuse(key, f"unknown key {key!r}; {hint}")
+        return value
+
+    def text(self, key: str) -> str:
+        value = self.values.get(key)
+        if value is None or value == "":
+            return ""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            value = str(value)
+        if not isinstance(value, str):
+            raise self.refuse(key, f"{key} is {value!r}; expected text")
+        return " ".join(value.split())
+
+    def words(self, key: str) -> tuple[str, ...]:
+        value = self.values.get(key)
+        if value is None:
+            return ()
+        items = [value] if isinstance(value, str) else value
+        if not isinstance(items, list) or not all(isinstance(i, str) and i.strip() for i in items):
+            raise self.refuse(key, f"{key} is {value!r}; expected a list of words")
+        return tuple(dict.fromkeys(" ".join(item.split()) for item in items))
+
+    def day(self, key: str) -> date | None:
+        value = self.values.get(key)
+        if value is None or (isinstance(value, date) and type(value) is date):
+            return value
+        raise self.refuse(key, f"{key} is {value!r}; expected a date such as 2026-01-01")
+
+
+def _metadata(path: Path, root: Path, located: Located | None, reading: Reading) -> Metadata:
+    given = _Fields(path, located)
+    document_id = given.text("id") or re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")
+    if not _ID.fullmatch(document_id):
+        raise given.refuse("id", f"id {document_id!r}: expected letters, digits, `-`, `.` and `_`")
+    first_heading = next((s.titles[-1] for s in reading.sections if s.titles), "")
+    heading = "" if path.suffix.lower() in PDF else first_heading
+    valid_from, valid_to = given.day("valid_from"), given.day("valid_to")
+    if valid_from and valid_to and valid_to < valid_from:
+        raise given.refuse("valid_to", f"valid_to {valid_to} is before valid_from {valid_from}")
+    supersedes = given.words("supersedes")
+    if document_id in supersedes:
+        raise given.refuse("supersedes", f"{document_id} supersedes itself; name the older one")
+    return Metadata(
+        id=document_id,
+        title=given.text("title") or reading.title or heading or path.stem,
+        path=path.relative_to(root).as_posix(),
+        kind=given.text("kind"),
+        products=given.words("products"),
+        readers=given.words("readers"),
+        valid_from=valid_from,
+        valid_to=valid_to,
+        supersedes=supersedes,
+    )

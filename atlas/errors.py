@@ -1,0 +1,64 @@
+"""Every error atlas raises on purpose.
+
+AtlasError                    one line for a person, and an exit code
+├── UsageError           (2)  the call itself: an option, a question, a reader, a date, a product
+├── SettingsError        (2)  atlas.yaml
+├── CollectionError      (2)  the folder: metadata that contradicts, a case that cannot be
+├── DocumentError        (3)  one document that cannot be read; the others go on
+├── ModelError           (2)  a model that is missing, damaged or of the wrong kind
+├── IndexDamagedError    (2)  a file of the index is not what the manifest says
+└── NothingToMeasure     (4)  no question, no case, no label was left to score
+
+A message says what was found, where, what was expected and what to do. Anything else that is
+raised is a bug of atlas and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class AtlasError(Exception):
+    """The root: `str(error)` is one line, `exit_code` what the process should end with."""
+
+    exit_code = 2
+
+    def __str__(self) -> str:
+        return " ".join(super().__str__().split())
+
+
+class UsageError(AtlasError):
+    """The caller asked for something that does not exist or makes no sense."""
+
+
+class SettingsError(AtlasError):
+    """`atlas.yaml` holds an unknown key, a wrong type or a value out of range."""
+
+
+class CollectionError(AtlasError):
+    """The collection contradicts itself; nothing was changed."""
+
+
+class DocumentError(AtlasError):
+    """One document cannot be read. `path` names it and `reason` says why and what to do."""
+
+    exit_code = 3
+
+    def __init__(self, path: Path | str, reason: str) -> None:
+        self.path = Path(path)
+        self.reason = " ".join(reason.split())
+        super().__init__(f"{self.path.name}: {self.reason}")
+
+
+class ModelError(AtlasError):
+    """A model's file is missing, damaged, or cannot be loaded."""
+
+
+class IndexDamagedError(AtlasError):
+    """A file of the index is missing, cut short or changed since it was written."""
+
+
+class NothingToMeasure(AtlasError):
+    """There was nothing that could be scored."""
+
+    exit_code = 4

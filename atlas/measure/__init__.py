@@ -1,0 +1,1 @@
+"""Measuring: reads cases and traces, and calls no stage of the pipeline."""

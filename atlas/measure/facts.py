@@ -1,0 +1,50 @@
+"""Answer, case -> whether the facts are there: strings matched at token boundaries.
+
+Number words are read as numbers, so `three years` holds `3 years`; and `13 years` does not.
+"""
+
+from __future__ import annotations
+
+import re
+
+from atlas.measure.cases import Case
+from atlas.words import NUMBER_WORDS
+
+_TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)?|[^\W\d_]+|[^\w\s]", re.UNICODE)
+_IGNORED = frozenset("|;:,.!?\"'()[]“”‘’")
+
+
+def contains(text: str, wanted: str) -> bool:
+    """Whether `wanted` stands in `text` as whole tokens; case and punctuation are folded."""
+    have, want = _folded(text), _folded(wanted)
+    if not want:
+        return False
+    width = len(want)
+    return any(have[place : place + width] == want for place in range(len(have) - width + 1))
+
+
+def missing_facts(answer: str, case: Case) -> list[str]:
+    """The facts of a case of which no alternative stands in the answer."""
+    return [
+        " or ".join(options)
+        for options in case.facts
+        if not any(contains(answer, option) for option in options)
+    ]
+
+
+def rejected(answer: str, case: Case) -> list[str]:
+    """The strings that must not stand in the answer and do."""
+    return [text for text in case.reject if contains(answer, text)]
+
+
+def _folded(text: str) -> list[str]:
+    tokens = []
+    for token in _TOKEN.findall(text.casefold()):
+        if token in _IGNORED:
+            continue
+        if token in NUMBER_WORDS:
+            token = str(NUMBER_WORDS[token])
+        elif token[0].isdigit():
+            token = token.replace(",", "")
+        tokens.append(token)
+    return tokens

@@ -1,0 +1,391 @@
+"""Lines and tables in reading order -> units of text.
+
+In:  the lines and tables of one section, and the words of the document.
+Out: paragraphs, list items, captions, code and table rows, each as clean text.
+Refused: nothing; a line that fits no rule starts a paragraph of its own.
+
+A hyphen at a line's end is kept or dropped by what the rest of the document says: see `Words`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from statistics import quantiles
+
+from atlas.pdf_layout import Cell, Line, Table
+from atlas.records import UnitKind
+
+_LIGATURES = str.maketrans({
+    "\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl",
+    "\ufb05": "st", "\ufb06": "st", "\u2010": "-", "\u2011": "-",
+    "\uf0b7": "\u2022", "\uf0a7": "\u2022", "\uf0d8": "\u2022", "\uf0fc": "\u2022",
+})  # fmt: skip
+_PRESENTATION = re.compile("[\ufb50-\ufdff\ufe70-\ufefc]+")
+_UNSEEN = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e"
+                     "\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+                     "\U000e0000-\U000e007f]+")  # fmt: skip
+_BULLET = re.compile(r"[\u2022\u2023\u25e6\u25aa\u25ab\u25a0\u25a1\u25cf\u25cb\u2043\u00b7*\u2013"
+                     r"\u2014\-](?=\s)\s+(?=\S)")  # fmt: skip
+_NUMBERED = re.compile(r"(?:\(?(\d{1,2})[.)]|\(?([a-zA-Z])[.)]|\(([ivx]{1,4})\))\s+(?=\S)")
+_CAPTION = re.compile(
+    r"(?:figure|fig\.|table|tab\.|abbildung|abb\.|tabelle)\s*[A-Z]?\d+(?:[.\-–]\d+)*\s*"
+    r"(?:\([^)]*\)\s*)?[:.–—|]\s*\S",
+    re.IGNORECASE,
+)
+_LEADER = re.compile(r"(?:\s?[.·_…]){4,}\s*")
+_WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
+_ENDS_SENTENCE = re.compile(r"[.!?:;…。！？][\"'”’)\]]*$")
+_WIDE_SCRIPT = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
+_LINKING = {"and", "or", "to", "und", "oder", "bis", "et", "ou", "y", "o"}
+
+
+def clean(text: str) -> str:
+    """Normal form C, no ligatures, no control characters, single spaces.
+
+    A soft hyphen is kept at the end alone, where it says that the word goes on.
+    """
+    text = text.translate(_LIGATURES)
+    text = _PRESENTATION.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+    text = _UNSEEN.sub("", text.replace("\t", " "))
+    broken = text.rstrip().endswith("\u00ad")
+    text = unicodedata.normalize("NFC", " ".join(text.replace("\u00ad", "").split()))
+    return text + "\u00ad" if broken and text else text
+
+
+def folded(text: str) -> str:
+    """Letters and digits alone, without case: what is left of a heading set in any way."""
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(letter for letter in text if letter.isalnum())
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a document, with hyphens, that are not broken at a line's end."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, lines: Iterable[str]) -> Words:
+        counts: Counter[str] = Counter()
+        broken = False
+        for line in lines:
+            found = [word.casefold() for word in _WORD.findall(line)]
+            if broken:
+                found = found[1:]
+            broken = line.endswith(("-", "\u00ad"))
+            counts.update(found[:-1] if broken else found)
+            for word in found:
+                counts.update(word.split("-") if "-" in word else ())
+        return cls(counts)
+
+    def join(self, lines: Iterable[str]) -> str:
+        """Put the lines of one paragraph or cell together."""
+        text = ""
+        for line in lines:
+            line = line.strip()
+            if not text or not line:
+                text += line
+            elif text.endswith("\u00ad"):
+                text = text[:-1] + line
+            elif len(text) > 1 and text[-1] == "-" and text[-2].isalnum():
+                text = self._join_hyphen(text, line)
+            else:
+                text += line if _closes_up(text, line) else " " + line
+        return " ".join(text.replace("\u00ad", "").split())
+
+    def _join_hyphen(self, text: str, line: str) -> str:
+        """Keep the hyphen in codes, ranges and compounds, drop it inside a word.
+
+        A code such as E-417 or 36-volt has a digit or a capital beside the hyphen. Otherwise
+        the document decides: the form that it has elsewhere wins; a hyphen between two of its
+        own words stays; what is left is a word that was broken to fit the line.
+        """
+        before = text[:-1].split()[-1]
+        found = _WORD.match(line)
+        if found is None or not line[0].islower():
+            return text + line
+        first = before.casefold().strip("\"'([{“‘")
+        second = found[0].casefold()
+        if any(letter.isdigit() for letter in first) or len(first) == 1 or "-" in first:
+            return text + line
+        whole, compound = self.counts[first + second], self.counts[f"{first}-{second}"]
+        if whole or compound:
+            return text[:-1] + line if whole > compound else text + line
+        if second in _LINKING:
+            return f"{text} {line}"
+        if min(len(first), len(second)) >= 4 and self.counts[first] and self.counts[second]:
+            return text + line
+        return text[:-1] + line
+
+
+def _closes_up(text: str, line: str) -> bool:
+    """Whether no space stands between two lines: after a slash, in a range, in wide scripts."""
+    last, before = text[-1], text[-2:-1]
+    if last in "/—":
+        return bool(before) and not before.isspace()
+    if last == "–":
+        return before.isdigit() and line[0].isdigit()
+    return bool(_WIDE_SCRIPT.match(last) and _WIDE_SCRIPT.match(line))
+
+
+@dataclass(slots=True)
+class Draft:
+    """A unit before its place in the text is known. `header` is the draft of its header row."""
+
+    kind: UnitKind
+    text: str
+    page: int
+    header: Draft | None = None
+    table: int = 0
+    """Rows of one table have one number."""
+
+
+def units_of(
+    blocks: Sequence[Line | Table], words: Words, leading: dict[float, float]
+) -> list[Draft]:
+    """The units of one section. `leading` gives the usual line distance of each font size."""
+    drafts: list[Draft] = []
+    current: _Paragraph | None = None
+    blocks = _joined_tables(blocks)
+    for number, block in enumerate(blocks, start=1):
+        if isinstance(block, Table):
+            drafts.extend(current.drafts(words) if current else ())
+            current = None
+            drafts.extend(_rows(block, words, number))
+        elif current and current.goes_on_with(block, leading):
+            current.lines.append(block)
+        else:
+            drafts.extend(current.drafts(words) if current else ())
+            current = _Paragraph.begun_by(block, current)
+    drafts.extend(current.drafts(words) if current else ())
+    return drafts
+
+
+# ---- paragraphs -----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Paragraph:
+    kind: UnitKind
+    lines: list[Line]
+    number: int = 0
+    """The number of a list item, where it has one."""
+
+    @classmethod
+    def begun_by(cls, line: Line, before: _Paragraph | None) -> _Paragraph:
+        numbered = _NUMBERED.match(line.text)
+        number = int(numbered[1]) if numbered and numbered[1] else 0
+        if _CAPTION.match(line.text):
+            return cls("caption", [line])
+        if _BULLET.match(line.text) or (numbered and not _is_heading(line, before)):
+            return cls("item", [line], number)
+        if _LEADER.search(line.text):
+            return cls("item", [line])  # a line of a table of contents
+        return cls("code" if line.fixed else "paragraph", [line])
+
+    def goes_on_with(self, line: Line, leading: dict[float, float]) -> bool:
+        last = self.lines[-1]
+        if _CAPTION.match(line.text) or self._is_new_item(line) or _LEADER.search(last.text):
+            return False
+        if line.fixed != last.fixed or not 0.92 < line.size / last.size < 1.09:
+            return False
+        starts_low = line.text[:1].islower()
+        if line.bold != last.bold and not (starts_low and _is_full(last, line)):
+            return False
+        usual = leading.get(round(last.size), 1.2 * last.size)
+        step = last.y - line.y
+        if line.page != last.page or step <= 0 or line.x0 > last.right or line.x1 < last.left:
+            return self._goes_on_elsewhere(last, line)
+        if step > 1.25 * usual + 0.5:
+            return False
+        if self.kind == "code":
+            return True
+        if not self._is_aligned(line):
+            return False
+        if _is_full(last, line) or _ends_broken(last):
+            return True
+        return starts_low and not _ENDS_SENTENCE.search(last.text)
+
+    def _goes_on_elsewhere(self, last: Line, line: Line) -> bool:
+        """In the next column or on the next page: the sentence must be unfinished."""
+        if _ends_broken(last):
+            return True
+        if self.kind not in ("paragraph", "item") or _ENDS_SENTENCE.search(last.text):
+            return False
+        return _is_full(last, line) and not (self.kind == "paragraph" and last.bold)
+
+    def _is_new_item(self, line: Line) -> bool:
+        if _BULLET.match(line.text):
+            # A dash or a star inside a sentence may come to stand at a line's start.
+            inside = line.text[0] in "-–—*·" and self.kind != "item"
+            return not inside or not _is_full(self.lines[-1], line) or self._steps_aside(line)
+        numbered = _NUMBERED.match(line.text)
+        if not numbered:
+            return False
+        if numbered[1] and self.number:
+            return int(numbered[1]) == self.number + 1
+        return not _is_full(self.lines[-1], line) or self._steps_aside(line)
+
+    def _steps_aside(self, line: Line) -> bool:
+        return abs(line.x0 - self.lines[0].x0) > 0.5 * line.size
+
+    def _is_aligned(self, line: Line) -> bool:
+        """Whether the line stands where the paragraph's next line should."""
+        em, last = line.size, self.lines[-1]
+        step = line.x0 - last.x0
+        if len(self.lines) == 1:
+            # The second line may stand in (hanging indent, list item) or out (first-line indent).
+            return step < 0.8 * em or _is_full(last, line)
+        if self.kind == "item":
+            return abs(step) < 0.8 * em
+        centered = abs((line.x0 + line.x1) - (last.x0 + last.x1)) < em
+        return abs(step) < 0.8 * em or centered
+
+    def drafts(self, words: Words) -> list[Draft]:
+        page = self.lines[0].page
+        if self.kind == "code":
+            text = "\n".join(clean(line.text) for line in self.lines)
+        else:
+            text = clean(words.join(line.text for line in self.lines))
+            text = _LEADER.sub(" … ", text).strip()
+        return [Draft(self.kind, text, page)] if text else []
+
+
+def _is_heading(line: Line, before: _Paragraph | None) -> bool:
+    """Whether a numbered line is rather a heading than an item: it is bold and stands out."""
+    return line.bold and (before is None or before.kind != "item" or not before.lines[0].bold)
+
+
+def _is_full(last: Line, line: Line) -> bool:
+    """Whether the next line's first word would not have fitted on the last line."""
+    left, right = last.x0 - last.left, last.right - last.x1
+    centered = left > last.size and abs(left - right) < 0.5 * last.size
+    room = left + right if centered else right
+    word = line.text.split()[0] if line.text.split() else ""
+    letters = max(1, len(line.text))
+    width = (line.x1 - line.x0) * (len(word) + 1) / letters
+    return room < 1.15 * width + 0.3 * last.size
+
+
+def _ends_broken(line: Line) -> bool:
+    text = line.text
+    return text.endswith("\u00ad") or (text.endswith("-") and text[-2:-1].isalpha())
+
+
+def usual_leading(blocks: Iterable[Line | Table]) -> dict[float, float]:
+    """For each font size the usual distance of two base lines, in points."""
+    steps: dict[float, list[float]] = {}
+    for first, second in pairwise(blocks):
+        if isinstance(first, Line) and isinstance(second, Line) and first.page == second.page:
+            step = first.y - second.y
+            if 0.8 * first.size < step < 3 * first.size:
+                steps.setdefault(round(first.size), []).append(step)
+    return {
+        size: quantiles(found, n=4)[0] if len(found) > 3 else min(found)
+        for size, found in steps.items()
+    }
+
+
+# ---- tables ---------------------------------------------------------------------------------
+
+
+def _rows(table: _PagedTable | Table, words: Words, number: int) -> list[Draft]:
+    pages = table.pages if isinstance(table, _PagedTable) else (table.page,) * len(table.rows)
+    texts = [[clean(words.join(cell)) for cell in cells] for cells in table.rows]
+    header: Draft | None = None
+    drafts: list[Draft] = []
+    if table.heads:
+        # Several header rows become one: what stands above a column comes first.
+        columns = max(len(row) for row in texts)
+        stacked = [
+            " ".join(dict.fromkeys(row[at] for row in texts[: table.heads] if row[at : at + 1]))
+            for at in range(columns)
+        ]
+        text = _row_text(texts[0] if table.heads == 1 else stacked)
+        header = Draft("row", text, pages[0], table=number)
+        drafts.append(header)
+    for row, page in list(zip(texts, pages, strict=True))[table.heads :]:
+        if any(row):
+            drafts.append(Draft("row", _row_text(row), page, header, number))
+    return drafts
+
+
+def _row_text(cells: list[str]) -> str:
+    return " ".join(" | ".join(cells).split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PagedTable(Table):
+    """A table that may go on over pages: the page of each row."""
+
+    pages: tuple[int, ...]
+
+
+def _joined_tables(blocks: Sequence[Line | Table]) -> list[Line | Table]:
+    """Put the parts of a table that goes on over a page or column back together."""
+    joined: list[Line | Table] = []
+    for block in blocks:
+        if not isinstance(block, Table):
+            joined.append(block)
+            continue
+        last = joined[-1] if joined else None
+        if isinstance(last, Line) and len(joined) > 1 and _is_continued(last, joined[:-1]):
+            joined.pop()
+            last = joined[-1]
+        merged = _continued(last, block) if isinstance(last, _PagedTable) else None
+        if merged:
+            joined[-1] = merged
+        else:
+            joined.append(_paged(block))
+    return joined
+
+
+def _paged(table: Table) -> _PagedTable:
+    values = {name: getattr(table, name) for name in Table.__slots__}
+    return _PagedTable(**values, pages=(table.page,) * len(table.rows))
+
+
+def _is_continued(line: Line, before: Sequence[Line | Table]) -> bool:
+    """Whether a line is the caption of a table's part on the next page."""
+    if not isinstance(before[-1], Table):
+        return False
+    captions = {folded(block.text) for block in before if isinstance(block, Line)}
+    said = re.search(r"\b(continued|cont\.|fortsetzung)", line.text, re.IGNORECASE)
+    return bool(_CAPTION.match(line.text)) and (bool(said) or folded(line.text) in captions)
+
+
+def _continued(first: _PagedTable, second: Table) -> _PagedTable | None:
+    below = first.page == second.page and second.y1 <= first.y0
+    if first.columns != second.columns or abs(first.x1 - first.x0 - second.x1 + second.x0) > 4:
+        return None
+    heads = first.rows[: first.heads]
+    repeated = bool(heads) and _same_cells(second.rows[: len(heads)], heads)
+    if (below or second.heads) and not repeated:
+        return None
+    rows = second.rows[len(heads) :] if repeated else second.rows
+    kept, pages = first.rows, first.pages
+    if rows and not below and _is_rest(rows[0], kept):
+        # A row that was cut by the page's end: its first cell stands on the page before.
+        whole = tuple(a + b for a, b in zip(kept[-1], rows[0], strict=True))
+        kept, rows = (*kept[:-1], whole), rows[1:]
+    return replace(
+        first, rows=kept + rows, pages=pages + (second.page,) * len(rows), page=second.page,
+        y0=second.y0, y1=second.y1,
+    )  # fmt: skip
+
+
+def _is_rest(row: tuple[Cell, ...], before: Sequence[tuple[Cell, ...]]) -> bool:
+    """Whether a row lacks the first cell that all rows before it have."""
+    return not any(row[0]) and len(row) == len(before[-1]) and all(any(r[0]) for r in before)
+
+
+def _same_cells(first: Sequence[Sequence[Cell]], second: Sequence[Sequence[Cell]]) -> bool:
+    def key(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
+        return [[folded("".join(cell)) for cell in row] for row in rows]
+
+    return key(first) == key(second)

@@ -1,0 +1,321 @@
+"""Reader, date, products and the question's words -> the blocks that exist for this question.
+
+Out of scope means absent: what this module leaves out is not searched, not counted, not named.
+Everything it decides depends on the settings and on documents that are in scope.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atlas.errors import UsageError
+from atlas.index import Index, Profile
+from atlas.records import Scope
+from atlas.settings import Settings
+from atlas.words import Token, is_code, stem, tokens
+
+_YEAR = re.compile(
+    r"(?<![\w.,/-])((?:19|20)\d\d)(?![\w]|[.,/-]\d|\s?(?:km|mm|wh|mah|eur|€|euros?)\b)"
+)
+_DAY = re.compile(r"(?<!\d)((?:19|20)\d\d-\d\d-\d\d)(?!\d)")
+_REVISION = re.compile(r"\brev(?:ision|\.)?\s*(\d+)\b|\br(\d{1,2})\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeView:
+    """What one question may see."""
+
+    reader: str | None
+    day: date
+    """The day the answer must hold on."""
+    days: tuple[date, ...]
+    """All days that the question asks about: `day`, or the years that it names."""
+    products: tuple[str, ...]
+    """Products that the caller or the question names, in that order."""
+    mentions: tuple[Mention, ...]
+    """Where the question names products; one without a product is of no product in sight."""
+    known_products: tuple[str, ...]
+    """Products of the settings and of the documents that this reader sees on this day."""
+    blocks: NDArray[np.bool_]
+    """One truth value per block of the index."""
+    key: tuple[object, ...]
+    """Equal keys mean equal `blocks`."""
+
+
+def check_scope(scope: Scope, settings: Settings, index: Index) -> None:
+    """Raises UsageError for a reader group or product that the collection does not have."""
+    readers = _readers(settings, index.profiles)
+    if scope.reader is not None and scope.reader not in readers:
+        known = ", ".join(readers) if readers else "it has none; leave --reader out"
+        raise UsageError(f"unknown reader group {scope.reader!r}; this collection has: {known}")
+    products = _all_products(settings, index.profiles)
+    for product in scope.products:
+        if product not in products:
+            known = ", ".join(products) if products else "it has none; leave --product out"
+            raise UsageError(f"unknown product {product!r}; this collection has: {known}")
+
+
+def view(question: str, scope: Scope, settings: Settings, index: Index, today: date) -> ScopeView:
+    """Apply a scope, narrowed by what the question names, to an index.
+
+    Raises UsageError as `check_scope` does.
+    """
+    check_scope(scope, settings, index)
+    day = scope.date or today
+    days = _days(question, day)
+    named_ids = _named_documents(question, index.ids)
+    readable = [_may_read(profile, scope.reader) for profile in index.profiles]
+    current = [
+        can and any(_in_force(profile, moment) for moment in days)
+        for can, profile in zip(readable, index.profiles, strict=True)
+    ]
+    seen = [profile for ok, profile in zip(current, index.profiles, strict=True) if ok]
+    known = _all_products(settings, seen)
+    names = product_names(settings, known)
+    mentions = find_products(question, names)
+    found = [mention.product for mention in mentions if mention.product]
+    products = tuple(dict.fromkeys((*scope.products, *found)))
+
+    def fits(profile: Profile) -> bool:
+        return not products or not profile.products or bool(set(products) & set(profile.products))
+
+    fitting = [fits(profile) for profile in index.profiles]
+    allowed = np.array([a and b for a, b in zip(current, fitting, strict=True)], bool)
+    blocks: NDArray[np.bool_] = allowed[index.block_profile] if len(index) else np.zeros(0, bool)
+    removed = _superseded(index, blocks, named_ids)
+    for number in removed:
+        blocks[index.blocks_of(number)] = False
+    for number in named_ids:
+        own = index.blocks_of(number)
+        if len(own):
+            profile = int(index.block_profile[own[0]])
+            blocks[own] = readable[profile] and fitting[profile]
+    return ScopeView(
+        reader=scope.reader,
+        day=day,
+        days=days,
+        products=products,
+        mentions=tuple(mentions),
+        known_products=known,
+        blocks=blocks,
+        key=(tuple(np.flatnonzero(allowed)), tuple(removed), tuple(named_ids)),
+    )
+
+
+# ---- readers and dates ----------------------------------------------------------------------
+
+
+def _readers(settings: Settings, profiles: Iterable[Profile]) -> tuple[str, ...]:
+    own = sorted({reader for profile in profiles for reader in profile.readers})
+    return tuple(dict.fromkeys((*settings.readers, *own)))
+
+
+def _may_read(profile: Profile, reader: str | None) -> bool:
+    return not profile.readers or reader in profile.readers
+
+
+def _in_force(profile: Profile, day: date) -> bool:
+    started = profile.valid_from is None or profile.valid_from <= day
+    return started and (profile.valid_to is None or day <= profile.valid_to)
+
+
+def _days(question: str, day: date) -> tuple[date, ...]:
+    """The days a question asks about: dates and years that it names, else the scope's day.
+
+    A year other than the day's own stands for the day of that year nearest to it: policies of 2025
+    asked in 2026 are those in force on 2025-12-31.
+    """
+    days: list[date] = []
+    for text in _DAY.findall(question):
+        try:
+            days.append(date.fromisoformat(text))
+        except ValueError:
+            continue
+    for text in _YEAR.findall(question):
+        year = int(text)
+        if year == day.year:
+            days.append(day)
+        elif year < day.year:
+            days.append(date(year, 12, 31))
+        else:
+            days.append(date(year, 1, 1))
+    return tuple(dict.fromkeys(days)) or (day,)
+
+
+def _named_documents(question: str, ids: Sequence[str]) -> list[int]:
+    """Documents whose id the question writes out (`WARR-R1`), or whose revision it names."""
+    folded = question.casefold()
+    words = set(re.findall(r"[\w.-]*\w", folded))
+    endings = tuple(f"-r{a or b}" for a, b in _REVISION.findall(folded))
+    if not endings and not any("-" in word for word in words):
+        return []
+    return [
+        number
+        for number, name in enumerate(ids)
+        if (name.casefold() in words and "-" in name) or name.casefold().endswith(endings)
+    ]
+
+
+def _superseded(index: Index, blocks: NDArray[np.bool_], named: Sequence[int]) -> list[int]:
+    """Documents that another one in scope replaces, unless the question names them."""
+    removed = []
+    for newer, older in index.supersedes:
+        own = index.blocks_of(newer)
+        if older not in named and len(own) and blocks[own[0]]:
+            removed.append(older)
+    return sorted(set(removed))
+
+
+# ---- products -------------------------------------------------------------------------------
+
+
+def _all_products(settings: Settings, profiles: Iterable[Profile]) -> tuple[str, ...]:
+    own = sorted({product for profile in profiles for product in profile.products})
+    return tuple(dict.fromkeys((*settings.products, *own)))
+
+
+Names = dict[tuple[str, ...], str]
+"""Words of a product's name or alias, as terms -> the product."""
+
+
+def product_names(settings: Settings, products: Iterable[str]) -> Names:
+    """All ways to write the products: names, aliases, and the distinctive end of a long name.
+
+    `Galaxy S10` can be called `S10` as long as no other product ends so.
+    """
+    names: Names = {}
+    ends: dict[tuple[str, ...], set[str]] = {}
+    for product in products:
+        for name in (product, *settings.products.get(product, ())):
+            names[_key(name)] = product
+            names.setdefault(_key(re.sub(r"[\s'’-]", "", name)), product)
+        words = _key(product)
+        for first in range(1, len(words)):
+            ends.setdefault(words[first:], set()).add(product)
+    for words, owners in ends.items():
+        if len(owners) == 1 and words not in names and any(c.isdigit() for c in "".join(words)):
+            names[words] = next(iter(owners))
+            names.setdefault(_key("".join(words)), names[words])
+    return names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """A place in the question that names a product, or looks as if it did."""
+
+    start: int
+    end: int
+    words: str
+    product: str | None
+    """None where no product in sight has the name."""
+
+
+def find_products(question: str, names: Names) -> list[Mention]:
+    """The products that a question names, in reading order.
+
+    Longest names first; plurals, possessives, lost hyphens and one typing error in a word of five
+    letters or more are forgiven.
+    """
+    words = _joined(question, names)
+    longest = max((len(key) for key in names), default=0)
+    shapes = {_shape(key) for key in names}
+    found: list[Mention] = []
+    place = 0
+    while place < len(words):
+        step, product = 1, None
+        lengths = range(min(longest, len(words) - place), 0, -1)
+        keys = {n: tuple(_singular(w.term) for w in words[place : place + n]) for n in lengths}
+        for length, key in keys.items():
+            product = names.get(key) or _near(key, names)
+            if product:
+                step = length
+                break
+        else:
+            for length, key in keys.items():
+                numbered = is_code(key[-1]) or (length > 1 and any(c.isdigit() for c in key[-1]))
+                if numbered and _shape(key) in shapes:
+                    step = length
+                    break
+            else:
+                place += 1
+                continue
+        start, end = words[place].start, words[place + step - 1].end
+        named = re.sub(r"['’]s?$", "", question[start:end])
+        found.append(Mention(start=start, end=start + len(named), words=named, product=product))
+        place += step
+    return found
+
+
+def with_names(question: str, mentions: Iterable[Mention]) -> str:
+    """The question with every alias replaced by the product's name, as the documents write it."""
+    for mention in sorted(mentions, key=lambda m: -m.start):
+        if mention.product:
+            question = question[: mention.start] + mention.product + question[mention.end :]
+    return question
+
+
+def _key(name: str) -> tuple[str, ...]:
+    return tuple(_singular(term) for term in _compact(name))
+
+
+def _compact(name: str) -> list[str]:
+    """Terms of a name; of a compound only its parts, so that a lost hyphen makes no difference."""
+    return [token.term for token in _parts(name)]
+
+
+def _parts(text: str) -> list[Token]:
+    """The tokens of a text without the joined forms that compounds give besides their parts."""
+    found: list[Token] = []
+    for token in tokens(text):
+        group = [other for other in found if (other.start, other.end) == (token.start, token.end)]
+        if len(group) > 1 and stem("".join(text[token.start : token.end].split("-"))) == token.term:
+            continue
+        found.append(token)
+    return found
+
+
+def _joined(question: str, names: Names) -> list[Token]:
+    """The question's tokens; `c 3` becomes `c3` where that is a product's word."""
+    parts = {part for key in names for part in key}
+    result: list[Token] = []
+    for token in _parts(question):
+        before = result[-1] if result else None
+        if before is not None and len(before.term) == 1 and before.term + token.term in parts:
+            result[-1] = Token(before.term + token.term, before.start, token.end)
+        else:
+            result.append(token)
+    return result
+
+
+def _singular(term: str) -> str:
+    """`c3s` is `c3`; stems have lost their plural already."""
+    return term[:-1] if re.fullmatch(r"[a-z]+\d+s", term) else term
+
+
+def _near(key: tuple[str, ...], names: Names) -> str | None:
+    """The product whose name differs by one typing error in its long words, if there is one."""
+    from rapidfuzz.distance import OSA
+
+    for name, product in names.items():
+        if len(name) != len(key):
+            continue
+        errors = 0
+        for given, right in zip(key, name, strict=True):
+            if given != right:
+                long = len(right) >= 5 and right.isalpha()
+                errors += OSA.distance(given, right) if long else 9
+        if 0 < errors <= 1:
+            return product
+    return None
+
+
+def _shape(key: tuple[str, ...]) -> tuple[str, ...]:
+    """A name with its last word's letters and digits folded, so that C-4 looks like C-3."""
+    last = re.sub(r"\d", "0", re.sub(r"[a-z]", "a", key[-1]))
+    return (*key[:-1], re.sub(r"0+", "0", last) if len(key) > 1 else last)

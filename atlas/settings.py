@@ -1,0 +1,183 @@
+"""atlas.yaml -> Settings: one frozen record, every value checked, unknown keys refused."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from atlas.errors import SettingsError
+from atlas.yaml_files import Located, YamlError, parse
+
+FILE_NAME = "atlas.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a collection may choose. The defaults are the shipped, measured ones."""
+
+    title: str = ""
+    """Name of the collection, for people."""
+    as_of: date | None = None
+    """The day on which cases are asked when they name none."""
+    products: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Product name -> other names that people use for it."""
+    readers: tuple[str, ...] = ()
+    """Reader groups that exist. A document without `readers` is for everyone."""
+    sample: tuple[str, ...] = ()
+    """Ids of the documents that `--sample` keeps."""
+
+    block_size: int = 1000
+    """Most characters of text in a block."""
+    block_overlap: int = 0
+    """Characters of whole units that a block repeats from the one before it."""
+    prefix: str = "both"
+    """Where titles stand before the text: `both`, `keyword`, `vector` or `none`."""
+
+    encoder: str = "bge-small-en-v1.5"
+    reranker: str = "ms-marco-minilm-l-12-v2"
+    """A shipped name, a sentence-transformers name or a folder; `none` to order by search."""
+    store: str = "local"
+    answerer: str = "extractive"
+
+    vector_weight: float = 0.6
+    """Share of the vector score in the fused one, 0 to 1; the rest is the keyword score."""
+    depth: int = 10
+    """Fused hits that are reranked."""
+    rerank_weight: float = 1.0
+    """Share of the rerank score in the final order, 0 to 1; the rest is the fused score."""
+    k: int = 5
+    """Most blocks supplied to the answerer."""
+    min_score: float = 0.05
+    """Rerank score below which a block is not supplied, 0 to 1."""
+    max_per_document: int = 3
+    """Most blocks of one document among those supplied; off when one document is in scope."""
+    token_budget: int = 2000
+    """Most tokens supplied, as the encoder counts them."""
+
+    def index_key(self) -> dict[str, Any]:
+        """The settings that an index depends on; another value of one means another index."""
+        return {name: getattr(self, name) for name in _INDEX_SETTINGS}
+
+    def fingerprint(self) -> str:
+        """Twelve hex digits over every setting."""
+        text = json.dumps(asdict(self), sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+_INDEX_SETTINGS = ("block_size", "block_overlap", "prefix", "encoder")
+_RANGES: dict[str, tuple[float, float]] = {
+    "block_size": (100, 100_000),
+    "block_overlap": (0, 50_000),
+    "vector_weight": (0, 1),
+    "rerank_weight": (0, 1),
+    "min_score": (0, 1),
+    "depth": (1, 1000),
+    "k": (1, 100),
+    "max_per_document": (1, 1000),
+    "token_budget": (50, 1_000_000),
+}
+_CHOICES = {
+    "prefix": ("both", "keyword", "vector", "none"),
+    "store": ("local",),
+    "answerer": ("extractive",),
+}
+
+
+def load_settings(folder: Path) -> Settings:
+    """Read `folder/atlas.yaml`; without one every setting has its default.
+
+    Raises SettingsError naming file, line and the fix.
+    """
+    path = folder / FILE_NAME
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return Settings()
+    except (OSError, UnicodeError) as error:
+        raise SettingsError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+    try:
+        located = parse(text)
+    except YamlError as error:
+        raise SettingsError(f"{path}:{error.line}: {error.problem}") from None
+    return _settings(path, located)
+
+
+def _settings(path: Path, located: Located) -> Settings:
+    values = located.value if located.value is not None else {}
+    if not isinstance(values, dict):
+        raise SettingsError(f"{path}:1: expected settings as `key: value` lines")
+    known = [item.name for item in fields(Settings)]
+    checked: dict[str, Any] = {}
+    for key, value in values.items():
+        where = f"{path}:{located.line(key)}"
+        if key not in known:
+            near = difflib.get_close_matches(key, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+            raise SettingsError(f"{where}: unknown setting {key!r}; {hint}")
+        if value is None:
+            continue
+        checked[key] = _READERS.get(key, _scalar)(where, key, value)
+    settings = Settings(**checked)
+    if settings.block_overlap * 2 > settings.block_size:
+        where = f"{path}:{located.line('block_overlap')}"
+        raise SettingsError(f"{where}: block_overlap must be at most half of block_size")
+    return settings
+
+
+def _scalar(where: str, key: str, value: Any) -> Any:
+    if key in _RANGES:
+        low, high = _RANGES[key]
+        whole = isinstance(getattr(Settings(), key), int)
+        kinds = (int,) if whole else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+            number = "a whole number" if whole else "a number"
+            raise SettingsError(f"{where}: {key} is {value!r}; expected {number} {low} to {high}")
+        return value
+    if not isinstance(value, str):
+        raise SettingsError(f"{where}: {key} is {value!r}; expected text")
+    if key in _CHOICES and value not in _CHOICES[key]:
+        raise SettingsError(f"{where}: {key} is {value!r}; expected {' or '.join(_CHOICES[key])}")
+    return value
+
+
+def _date(where: str, key: str, value: Any) -> date:
+    if isinstance(value, date) and type(value) is date:
+        return value
+    raise SettingsError(f"{where}: {key} is {value!r}; expected a date such as 2026-03-01")
+
+
+def _names(where: str, key: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, list) and all(isinstance(item, str) and item.strip() for item in value):
+        return tuple(value)
+    raise SettingsError(f"{where}: {key} is {value!r}; expected a list of words")
+
+
+def _products(where: str, key: str, value: Any) -> dict[str, tuple[str, ...]]:
+    if isinstance(value, list):
+        value = {name: [] for name in value if isinstance(name, str)}
+    if not isinstance(value, dict):
+        raise SettingsError(f"{where}: expected `product: [other names]` lines")
+    products = {
+        name: _names(where, f"products.{name}", aliases or []) for name, aliases in value.items()
+    }
+    owner: dict[str, str] = {}
+    for name, aliases in products.items():
+        for alias in (name, *aliases):
+            other = owner.setdefault(alias.casefold(), name)
+            if other != name:
+                raise SettingsError(f"{where}: {alias!r} names both {other} and {name}; keep one")
+    return products
+
+
+_READERS: dict[str, Callable[[str, str, Any], Any]] = {
+    "as_of": _date,
+    "products": _products,
+    "readers": _names,
+    "sample": _names,
+}

@@ -1,0 +1,152 @@
+"""What the stages found -> one JSON line, and past traces by their id.
+
+Traces are appended to `traces.jsonl` in the state folder with one write each, so that a killed
+process leaves whole lines. Nothing in a trace tells that something was out of scope.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from atlas.errors import AtlasError, UsageError
+from atlas.records import Answer, Dropped, Hit, Trace
+
+SCHEMA = "atlas-trace-1"
+FILE_NAME = "traces.jsonl"
+
+
+def make_trace(
+    *,
+    question: str,
+    scope: dict[str, Any],
+    answer: Answer,
+    kept: Sequence[Hit] = (),
+    dropped: Sequence[Dropped] = (),
+    ranked: Sequence[Hit] = (),
+    nearest: Sequence[dict[str, Any]] = (),
+    **more: Any,
+) -> Trace:
+    """Put a trace together; `more` holds further JSON values such as timings."""
+    return Trace(
+        values={
+            "schema": SCHEMA,
+            "id": uuid.uuid4().hex[:12],
+            "question": question,
+            "scope": scope,
+            "status": answer.status,
+            "answer": answer.text,
+            "reason": answer.reason,
+            "choices": list(answer.choices),
+            "citations": [
+                {
+                    "marker": citation.marker,
+                    "ref": citation.ref,
+                    "document": citation.document,
+                    "title": citation.title,
+                    "section": citation.section,
+                    "page": citation.page,
+                    "quote": citation.quote,
+                }
+                for citation in answer.citations
+            ],
+            "removed": list(answer.removed),
+            "context": [hit_values(hit) for hit in kept],
+            "dropped": [
+                {"ref": item.hit.block.ref, "reason": item.reason, **_scores(item.hit)}
+                for item in dropped
+            ],
+            "ranked": [hit.block.ref for hit in ranked],
+            "nearest": list(nearest),
+            **more,
+        }
+    )
+
+
+def hit_values(hit: Hit) -> dict[str, Any]:
+    """A supplied block as the trace shows it."""
+    block = hit.block
+    return {
+        "ref": block.ref,
+        "document": block.document,
+        "title": block.title,
+        "section": " > ".join(block.titles),
+        "page": block.page_label,
+        "text": block.text,
+        **_scores(hit),
+    }
+
+
+def _scores(hit: Hit) -> dict[str, Any]:
+    return {
+        "keyword_score": _rounded(hit.keyword_score),
+        "vector_score": _rounded(hit.vector_score),
+        "fused_score": _rounded(hit.fused_score),
+        "rerank_score": _rounded(hit.rerank_score),
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def line(trace: Trace) -> str:
+    """The trace as one line of JSON without its line end."""
+    return json.dumps(trace.values, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def save(trace: Trace, state: Path) -> None:
+    """Append a trace to the state folder. Raises AtlasError where the disk refuses."""
+    data = (line(trace) + "\n").encode("utf-8", "replace")
+    path = state / FILE_NAME
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            size = os.fstat(handle).st_size
+            if size and os.pread(handle, 1, size - 1) != b"\n":
+                data = b"\n" + data  # a line cut short by a full disk ends here
+            os.write(handle, data)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise AtlasError(f"{path}: the trace could not be written ({error.strerror})") from None
+
+
+def load(wanted: str, state: Path) -> Trace:
+    """A past trace by its id or the beginning of it; `last` is the newest.
+
+    Raises UsageError where none or several begin so.
+    """
+    if wanted != "last" and not re.fullmatch(r"[0-9a-f]{1,32}", wanted):
+        raise UsageError(f"{wanted!r} is no trace id; expected its first hex digits, or `last`")
+    found: Trace | None = None
+    for trace in past(state):
+        if wanted == "last" or trace.id == wanted:
+            found = trace
+        elif trace.id.startswith(wanted):
+            if found is not None and found.id != trace.id:
+                raise UsageError(f"several traces begin with {wanted}; give more digits")
+            found = trace
+    if found is None:
+        raise UsageError(f"no trace {wanted}; `atlas ask --json` prints the id of each answer")
+    return found
+
+
+def past(state: Path) -> Iterator[Trace]:
+    """Every whole trace of a state folder, oldest first."""
+    try:
+        file = (state / FILE_NAME).open("rb")
+    except OSError:
+        return
+    with file:
+        for data in file:
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                values = json.loads(data)
+                if values["schema"] == SCHEMA and isinstance(values["id"], str):
+                    yield Trace(values=values)

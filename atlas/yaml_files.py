@@ -1,0 +1,115 @@
+"""YAML text -> plain values with the line of every key. Refuses what a settings file never needs.
+
+Refused: duplicate keys, aliases and anchors (a few lines of them can unfold to gigabytes), tags of
+any language, more than one document, files above 5 MB, nesting above 50 levels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+MAX_CHARACTERS = 5_000_000
+MAX_DEPTH = 50
+
+Place = tuple[str | int, ...]
+"""The way to a value: mapping keys and list positions from the root."""
+
+
+class YamlError(Exception):
+    """`line` is 1-based in the text that was given; `problem` says what was found and expected."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        self.line = line
+        self.problem = " ".join(problem.split())
+        super().__init__(f"line {line}: {self.problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A parsed value and, for every place in it, the 1-based line where it begins."""
+
+    value: Any
+    lines: dict[Place, int]
+
+    def line(self, *place: str | int) -> int:
+        """The line of `place`, or of the nearest place above it that has one."""
+        for length in range(len(place), -1, -1):
+            if place[:length] in self.lines:
+                return self.lines[place[:length]]
+        return 1
+
+
+def parse(text: str, first_line: int = 1) -> Located:
+    """Parse one YAML document. `first_line` is the line of the file at which `text` begins.
+
+    Raises YamlError.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise YamlError(first_line, f"more than {MAX_CHARACTERS:,} characters of YAML")
+    loader = yaml.SafeLoader(text)
+    lines: dict[Place, int] = {}
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            anchor = getattr(event, "anchor", None)
+            if isinstance(event, yaml.AliasEvent) or anchor:
+                raise YamlError(
+                    first_line + getattr(event.start_mark, "line", 0),
+                    f"an anchor or alias ({anchor}): write the value out instead",
+                )
+        node = loader.get_single_node()
+        value = None if node is None else _build(loader, node, (), lines, first_line, 0)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = first_line + (mark.line if mark else 0)
+        raise YamlError(line, f"not valid YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise YamlError(first_line, f"not valid YAML: {str(error).splitlines()[0]}") from None
+    except (ValueError, OverflowError) as error:
+        raise YamlError(first_line, f"a value that cannot be read: {error}") from None
+    except RecursionError:
+        raise YamlError(first_line, f"nested deeper than {MAX_DEPTH} levels") from None
+    finally:
+        loader.dispose()
+    return Located(value, lines)
+
+
+def _build(
+    loader: yaml.SafeLoader,
+    node: yaml.Node,
+    place: Place,
+    lines: dict[Place, int],
+    first_line: int,
+    depth: int,
+) -> Any:
+    line = first_line + node.start_mark.line
+    lines.setdefault(place, line)
+    if depth > MAX_DEPTH:
+        raise YamlError(line, f"nested deeper than {MAX_DEPTH} levels")
+    if isinstance(node, yaml.MappingNode):
+        values: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key_line = first_line + key_node.start_mark.line
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise YamlError(key_line, "a key that is not a word")
+            key = str(key_node.value)
+            if key in values:
+                raise YamlError(key_line, f"the key {key!r} stands twice: keep one")
+            lines[(*place, key)] = key_line
+            values[key] = _build(loader, value_node, (*place, key), lines, first_line, depth + 1)
+        return values
+    if isinstance(node, yaml.SequenceNode):
+        return [
+            _build(loader, item, (*place, number), lines, first_line, depth + 1)
+            for number, item in enumerate(node.value)
+        ]
+    if node.tag not in _PLAIN_TAGS:
+        raise YamlError(line, f"a value of type {node.tag}: use plain text, numbers and dates")
+    return loader.construct_object(node)
+
+
+_PLAIN_TAGS = {
+    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp")
+}

@@ -41,7 +41,7 @@ from atlas.search import search
 from atlas.select import select
 from atlas.settings import Settings
 from atlas.spelling import mend
-from atlas.words import terms
+from atlas.words import content_terms, terms
 
 MAX_QUESTION = 2000
 """Characters of a question; a longer one is refused, since no model would read its end."""
@@ -134,7 +134,7 @@ class Assistant:
                 vector = self.encoder.encode_question(mended)
             with clock.time("search"):
                 found = search(
-                    terms(mended), vector, self.index, statistics, self.settings, 10 * RANKED
+                    content_terms(mended) or terms(mended), vector, self.index, statistics, self.settings, 10 * RANKED
                 )
             with clock.time("rerank"):
                 hits = self._reranked(mended, found, seen)

@@ -45,15 +45,15 @@ class Settings:
     store: str = "local"
     answerer: str = "extractive"
 
-    vector_weight: float = 0.6
+    vector_weight: float = 0.8
     """Share of the vector score in the fused one, 0 to 1; the rest is the keyword score."""
     depth: int = 10
     """Fused hits that are reranked."""
-    rerank_weight: float = 1.0
+    rerank_weight: float = 0.5
     """Share of the rerank score in the final order, 0 to 1; the rest is the fused score."""
     k: int = 5
     """Most blocks supplied to the answerer."""
-    min_score: float = 0.05
+    min_score: float = 0.02
     """Rerank score below which a block is not supplied, 0 to 1."""
     max_per_document: int = 3
     """Most blocks of one document among those supplied; off when one document is in scope."""

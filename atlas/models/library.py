@@ -114,8 +114,8 @@ class LibraryReranker:
 
     def pair_tokens(self, question: str, text: str) -> int:
         """Tokens of the pair, special tokens included, before any cut."""
-        pair = (readable(question), readable(text))
-        return len(self.model.tokenizer(*pair, truncation=False, verbose=False)["input_ids"])
+        pair = ([readable(question)], [readable(text)])  # alone, an empty text would be no pair
+        return len(self.model.tokenizer(*pair, truncation=False, verbose=False)["input_ids"][0])
 
     def _head(self, question: str) -> str:
         """The question, cut to half of the limit, so that there is room for a text."""

@@ -1,34 +1,22 @@
-"""Lines and tables in reading order -> units of text.
+"""Lines and tables of a section -> units of text.
 
-In:  the lines and tables of one section, and the words of the document.
-Out: paragraphs, list items, captions, code and table rows, each as clean text.
-Refused: nothing; a line that fits no rule starts a paragraph of its own.
-
-A hyphen at a line's end is kept or dropped by what the rest of the document says: see `Words`.
+In:  lines and tables in reading order, and the words of the document.
+Out: paragraphs, list items, captions, code and table rows, each as clean text. A line that fits
+     no rule starts a paragraph of its own.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import quantiles
 
-from atlas.pdf_layout import Cell, Line, Table
+from atlas.pdf.lines import Cell, Line, Table
+from atlas.pdf.words import SOFT_HYPHEN, Words, clean, folded
 from atlas.records import UnitKind
 
-_LIGATURES = str.maketrans({
-    "\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl",
-    "\ufb05": "st", "\ufb06": "st", "\u2010": "-", "\u2011": "-",
-    "\uf0b7": "\u2022", "\uf0a7": "\u2022", "\uf0d8": "\u2022", "\uf0fc": "\u2022",
-})  # fmt: skip
-_PRESENTATION = re.compile("[\ufb50-\ufdff\ufe70-\ufefc]+")
-_UNSEEN = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e"
-                     "\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
-                     "\U000e0000-\U000e007f]+")  # fmt: skip
 _BULLET = re.compile(r"[\u2022\u2023\u25e6\u25aa\u25ab\u25a0\u25a1\u25cf\u25cb\u2043\u00b7*\u2013"
                      r"\u2014\-](?=\s)\s+(?=\S)")  # fmt: skip
 _NUMBERED = re.compile(r"(?:\(?(\d{1,2})[.)]|\(?([a-zA-Z])[.)]|\(([ivx]{1,4})\))\s+(?=\S)")
@@ -38,99 +26,7 @@ _CAPTION = re.compile(
     re.IGNORECASE,
 )
 _LEADER = re.compile(r"(?:\s?[.·_…]){4,}\s*")
-_WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _ENDS_SENTENCE = re.compile(r"[.!?:;…。！？][\"'”’)\]]*$")
-_WIDE_SCRIPT = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
-_LINKING = {"and", "or", "to", "und", "oder", "bis", "et", "ou", "y", "o"}
-
-
-def clean(text: str) -> str:
-    """Normal form C, no ligatures, no control characters, single spaces.
-
-    A soft hyphen is kept at the end alone, where it says that the word goes on.
-    """
-    text = text.translate(_LIGATURES)
-    text = _PRESENTATION.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
-    text = _UNSEEN.sub("", text.replace("\t", " "))
-    broken = text.rstrip().endswith("\u00ad")
-    text = unicodedata.normalize("NFC", " ".join(text.replace("\u00ad", "").split()))
-    return text + "\u00ad" if broken and text else text
-
-
-def folded(text: str) -> str:
-    """Letters and digits alone, without case: what is left of a heading set in any way."""
-    text = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(letter for letter in text if letter.isalnum())
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """The words of a document, with hyphens, that are not broken at a line's end."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-
-    @classmethod
-    def of(cls, lines: Iterable[str]) -> Words:
-        counts: Counter[str] = Counter()
-        broken = False
-        for line in lines:
-            found = [word.casefold() for word in _WORD.findall(line)]
-            if broken:
-                found = found[1:]
-            broken = line.endswith(("-", "\u00ad"))
-            counts.update(found[:-1] if broken else found)
-            for word in found:
-                counts.update(word.split("-") if "-" in word else ())
-        return cls(counts)
-
-    def join(self, lines: Iterable[str]) -> str:
-        """Put the lines of one paragraph or cell together."""
-        text = ""
-        for line in lines:
-            line = line.strip()
-            if not text or not line:
-                text += line
-            elif text.endswith("\u00ad"):
-                text = text[:-1] + line
-            elif len(text) > 1 and text[-1] == "-" and text[-2].isalnum():
-                text = self._join_hyphen(text, line)
-            else:
-                text += line if _closes_up(text, line) else " " + line
-        return " ".join(text.replace("\u00ad", "").split())
-
-    def _join_hyphen(self, text: str, line: str) -> str:
-        """Keep the hyphen in codes, ranges and compounds, drop it inside a word.
-
-        A code such as E-417 or 36-volt has a digit or a capital beside the hyphen. Otherwise
-        the document decides: the form that it has elsewhere wins; a hyphen between two of its
-        own words stays; what is left is a word that was broken to fit the line.
-        """
-        before = text[:-1].split()[-1]
-        found = _WORD.match(line)
-        if found is None or not line[0].islower():
-            return text + line
-        first = before.casefold().strip("\"'([{“‘")
-        second = found[0].casefold()
-        if any(letter.isdigit() for letter in first) or len(first) == 1 or "-" in first:
-            return text + line
-        whole, compound = self.counts[first + second], self.counts[f"{first}-{second}"]
-        if whole or compound:
-            return text[:-1] + line if whole > compound else text + line
-        if second in _LINKING:
-            return f"{text} {line}"
-        if min(len(first), len(second)) >= 4 and self.counts[first] and self.counts[second]:
-            return text + line
-        return text[:-1] + line
-
-
-def _closes_up(text: str, line: str) -> bool:
-    """Whether no space stands between two lines: after a slash, in a range, in wide scripts."""
-    last, before = text[-1], text[-2:-1]
-    if last in "/—":
-        return bool(before) and not before.isspace()
-    if last == "–":
-        return before.isdigit() and line[0].isdigit()
-    return bool(_WIDE_SCRIPT.match(last) and _WIDE_SCRIPT.match(line))
 
 
 @dataclass(slots=True)
@@ -143,6 +39,13 @@ class Draft:
     header: Draft | None = None
     table: int = 0
     """Rows of one table have one number."""
+
+    def follows(self, before: Draft) -> bool:
+        """Whether the two are items of one list or rows of one table."""
+        return self.kind in ("item", "row") and (self.kind, self.table) == (
+            before.kind,
+            before.table,
+        )
 
 
 def units_of(
@@ -192,6 +95,8 @@ class _Paragraph:
         last = self.lines[-1]
         if _CAPTION.match(line.text) or self._is_new_item(line) or _LEADER.search(last.text):
             return False
+        if line.holed or last.holed:
+            return False
         if line.fixed != last.fixed or not 0.92 < line.size / last.size < 1.09:
             return False
         starts_low = line.text[:1].islower()
@@ -203,11 +108,11 @@ class _Paragraph:
             return self._goes_on_elsewhere(last, line)
         if step > 1.25 * usual + 0.5:
             return False
-        if self.kind == "code":
+        if self.kind == "code" or _ends_broken(last):
             return True
         if not self._is_aligned(line):
             return False
-        if _is_full(last, line) or _ends_broken(last):
+        if _is_full(last, line):
             return True
         return starts_low and not _ENDS_SENTENCE.search(last.text)
 
@@ -240,11 +145,22 @@ class _Paragraph:
         step = line.x0 - last.x0
         if len(self.lines) == 1:
             # The second line may stand in (hanging indent, list item) or out (first-line indent).
-            return step < 0.8 * em or _is_full(last, line)
+            return step < 0.8 * em or _is_full(last, line) or self._hangs(line)
         if self.kind == "item":
             return abs(step) < 0.8 * em
         centered = abs((line.x0 + line.x1) - (last.x0 + last.x1)) < em
         return abs(step) < 0.8 * em or centered
+
+    def _hangs(self, line: Line) -> bool:
+        """Whether the line stands below the text of a list item, right of its marker."""
+        first = self.lines[0]
+        marker = _BULLET.match(first.text) or _NUMBERED.match(first.text)
+        if not marker:
+            return False
+        start = first.x0 + (first.x1 - first.x0) * marker.end() / len(first.text)
+        if len(first.segments) > 1 and len(first.segments[0].text) < marker.end():
+            start = first.segments[1].x0
+        return abs(line.x0 - start) < 0.7 * line.size
 
     def drafts(self, words: Words) -> list[Draft]:
         page = self.lines[0].page
@@ -253,7 +169,7 @@ class _Paragraph:
         else:
             text = clean(words.join(line.text for line in self.lines))
             text = _LEADER.sub(" … ", text).strip()
-        return [Draft(self.kind, text, page)] if text else []
+        return [Draft(self.kind, text, page)] if any(map(str.isalnum, text)) else []
 
 
 def _is_heading(line: Line, before: _Paragraph | None) -> bool:
@@ -274,7 +190,7 @@ def _is_full(last: Line, line: Line) -> bool:
 
 def _ends_broken(line: Line) -> bool:
     text = line.text
-    return text.endswith("\u00ad") or (text.endswith("-") and text[-2:-1].isalpha())
+    return text.endswith(SOFT_HYPHEN) or (text.endswith("-") and text[-2:-1].isalpha())
 
 
 def usual_leading(blocks: Iterable[Line | Table]) -> dict[float, float]:

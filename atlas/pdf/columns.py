@@ -1,207 +1,24 @@
-"""A PDF page -> its lines and tables in reading order.
+"""Segments and tables of a page -> its lines and tables in reading order.
 
-In:  a `Page` with its pieces of text, lines and areas.
-Out: segments (words of one line without a wide gap), then lines and tables in the order in which
-     a person reads them: down each column, with what spans the columns in its place.
-Refused: nothing. Where the page leaves room for doubt, text is read line by line from the top.
+In:  what stands on a page, in any order.
+Out: lines and tables as a person reads them: down each column, with what spans the columns in its
+     place. Where the page leaves room for doubt, text is read line by line from the top.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
-from atlas.pdf_page import Piece, Rule
+from atlas.pdf.lines import Line, Segment, Table, logical
 
-_WIDE_GAP = 1.0
-"""Two pieces further apart than this, in units of the font size, are two segments."""
-_WORD_GAP = 0.12
 _COLUMN_LINES = 3
 """A column of running text has at least this many lines."""
 _COLUMN_WIDTH = 10.0
 """A column of running text is at least this wide, in units of the font size."""
-_STRONG_RTL = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
-_LEFT_TO_RIGHT = re.compile(r"[A-Za-z0-9\u00c0-\u024f](?:[^\u0590-\u08ff\ufb1d-\ufefc]*"
-                            r"[A-Za-z0-9%\u00c0-\u024f])?")  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    """Words of one line without a wide gap between them."""
-
-    text: str
-    x0: float
-    x1: float
-    y: float
-    size: float
-    bold: bool = False
-    fixed: bool = False
-    margin: bool = False
-
-    @property
-    def top(self) -> float:
-        return self.y + 0.8 * self.size
-
-    @property
-    def bottom(self) -> float:
-        return self.y - 0.2 * self.size
-
-    @property
-    def middle(self) -> float:
-        return self.y + 0.3 * self.size
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One line of a column. `left` and `right` are the edges of its column."""
-
-    text: str
-    x0: float
-    x1: float
-    y: float
-    size: float
-    bold: bool
-    fixed: bool
-    left: float
-    right: float
-    page: int = 0
-    """1-based page of the file."""
-    segments: tuple[Segment, ...] = ()
-
-    @property
-    def top(self) -> float:
-        return self.y + 0.8 * self.size
-
-
-Cell = tuple[str, ...]
-"""The lines of a table cell."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """A table as rows of cells; its first `heads` rows name the columns."""
-
-    x0: float
-    y0: float
-    x1: float
-    y1: float
-    rows: tuple[tuple[Cell, ...], ...]
-    heads: int
-    columns: int
-    size: float
-    page: int = 0
-
-    @property
-    def top(self) -> float:
-        return self.y1
-
-    @property
-    def bottom(self) -> float:
-        return self.y0
-
-
-# ---- pieces -> segments ---------------------------------------------------------------------
-
-
-def segments_of(pieces: Sequence[Piece], rules: Sequence[Rule] = ()) -> list[Segment]:
-    """Join pieces that stand on one line, from top to bottom; a vertical rule keeps them apart."""
-    verticals = [rule for rule in rules if not rule.horizontal]
-    segments = []
-    for row in _rows(_settled([piece for piece in pieces if piece.text.strip()])):
-        current: list[Piece] = []
-        for piece in _without_doubles(row):
-            if current and not _joined(current[-1], piece, verticals):
-                segments.append(_segment(current))
-                current = []
-            current.append(piece)
-        if current:
-            segments.append(_segment(current))
-    return segments
-
-
-def _settled(pieces: list[Piece]) -> list[Piece]:
-    """Put superscripts and subscripts on the base line of the word that they stand at."""
-    if not pieces:
-        return []
-    typical = median(piece.size for piece in pieces for _ in piece.text)
-    hosts: dict[int, list[Piece]] = {}
-    for piece in pieces:
-        if piece.size > 0.8 * typical:
-            hosts.setdefault(int(piece.y // 10), []).append(piece)
-    return [
-        _beside_host(piece, hosts)
-        if piece.size <= 0.8 * typical and len(piece.text) <= 6
-        else piece
-        for piece in pieces
-    ]
-
-
-def _beside_host(piece: Piece, hosts: dict[int, list[Piece]]) -> Piece:
-    band = int(piece.y // 10)
-    for host in (host for near in (band, band - 1, band + 1) for host in hosts.get(near, ())):
-        apart = min(abs(piece.x0 - host.x1), abs(host.x0 - piece.x1))
-        if apart < 0.3 * host.size and 0.05 < abs(piece.y - host.y) / host.size < 0.6:
-            return replace(piece, y=host.y)
-    return piece
-
-
-def _rows(pieces: list[Piece]) -> list[list[Piece]]:
-    """Pieces on one base line, rows from top to bottom, each from left to right."""
-    rows: list[list[Piece]] = []
-    for piece in sorted(pieces, key=lambda piece: (-piece.y, piece.x0)):
-        if rows and rows[-1][0].y - piece.y <= 0.25 * min(rows[-1][0].size, piece.size):
-            rows[-1].append(piece)
-        else:
-            rows.append([piece])
-    return [sorted(row, key=lambda piece: piece.x0) for row in rows]
-
-
-def _without_doubles(row: list[Piece]) -> list[Piece]:
-    """Drop text that was drawn twice, a little beside itself, to look bold."""
-    kept: list[Piece] = []
-    for piece in row:
-        near = min(0.1 * piece.size, 0.5 * (piece.x1 - piece.x0))
-        if not any(
-            piece.text == other.text and abs(piece.x0 - other.x0) <= near for other in kept[-4:]
-        ):
-            kept.append(piece)
-    return kept
-
-
-def _joined(left: Piece, right: Piece, verticals: list[Rule]) -> bool:
-    gap, em = right.x0 - left.x1, min(left.size, right.size)
-    if gap > _WIDE_GAP * em or gap < -0.6 * em:
-        return False
-    middle = left.y + 0.3 * left.size
-    return not any(
-        left.x1 - 1 <= rule.x0 <= right.x0 + 1 and rule.y0 <= middle <= rule.y1
-        for rule in verticals
-    )
-
-
-def _segment(pieces: list[Piece]) -> Segment:
-    text = pieces[0].text
-    for left, right in pairwise(pieces):
-        space = right.x0 - left.x1 > _WORD_GAP * min(left.size, right.size)
-        text += (" " if space else "") + right.text
-    letters = sum(len(piece.text) for piece in pieces)
-    main = max(pieces, key=lambda piece: len(piece.text))
-    return Segment(
-        text=text,
-        x0=pieces[0].x0,
-        x1=max(piece.x1 for piece in pieces),
-        y=main.y,
-        size=main.size,
-        bold=sum(len(piece.text) for piece in pieces if piece.bold) > 0.8 * letters,
-        fixed=all(piece.fixed for piece in pieces),
-        margin=all(piece.margin for piece in pieces),
-    )
-
-
-# ---- segments and tables -> reading order ---------------------------------------------------
 
 Item = Segment | Table
 
@@ -291,14 +108,34 @@ def _gutter(segments: list[Segment]) -> float | None:
         lefts = [s for s in segments if s.x1 <= gutter]
         rights = [s for s in segments if s.x0 >= gutter]
         across = len(segments) - len(lefts) - len(rights)
-        if not (_is_running(lefts, em) and _is_running(rights, em)):
-            continue
-        if not _side_by_side(segments, gutter):
-            continue
         score = len(lefts) + len(rights) - 2 * across
-        if score > 0 and (best is None or score > best[0]):
+        if score <= (best[0] if best else 0):
+            continue
+        if _are_columns(lefts, rights, em) and _side_by_side(segments, gutter):
             best = (score, gutter)
     return best[1] if best else None
+
+
+def _are_columns(lefts: list[Segment], rights: list[Segment], em: float) -> bool:
+    """Whether both sides are running text, and not the cells of a table.
+
+    Lines of text mostly fill their column. Where fewer do, the sides must ignore each other:
+    beside the cells of a table stand other cells, on the same base line.
+    """
+    full = min(_full_share(lefts, em), _full_share(rights, em))
+    if full >= 0.35:
+        return True
+    return full >= 0.15 and min(_alone(lefts, rights), _alone(rights, lefts)) >= 0.25
+
+
+def _alone(segments: list[Segment], others: list[Segment]) -> float:
+    """The share of segments that stand on no base line of the others."""
+    heights = sorted(other.y for other in others)
+    alone = 0
+    for segment in segments:
+        at = bisect_left(heights, segment.y - 1.5)
+        alone += at == len(heights) or heights[at] > segment.y + 1.5
+    return alone / len(segments)
 
 
 def _clusters(values: list[float], width: float, least: int) -> list[float]:
@@ -314,14 +151,15 @@ def _clusters(values: list[float], width: float, least: int) -> list[float]:
     return starts
 
 
-def _is_running(segments: list[Segment], em: float) -> bool:
-    """Whether these are lines of text that mostly fill their column, and no table cells."""
+def _full_share(segments: list[Segment], em: float) -> float:
+    """The share of lines that nearly fill their column; 0 where it is too narrow for text."""
     if len(segments) < _COLUMN_LINES:
-        return False
+        return 0.0
     widths = sorted(segment.x1 - segment.x0 for segment in segments)
     wide = widths[int(0.9 * (len(widths) - 1))]
-    full = sum(width >= 0.75 * wide for width in widths)
-    return wide >= _COLUMN_WIDTH * em and full >= 0.35 * len(widths)
+    if wide < _COLUMN_WIDTH * em:
+        return 0.0
+    return sum(width >= 0.75 * wide for width in widths) / len(widths)
 
 
 def _side_by_side(segments: list[Segment], gutter: float) -> bool:
@@ -345,7 +183,8 @@ def _reads_across(lefts: list[Item], rights: list[Item]) -> bool:
         return False
     segments = [item for item in lefts + rights if isinstance(item, Segment)]
     em = median(segment.size for segment in segments)
-    if _is_running(segments[: len(lefts)], em) or _is_running(segments[len(lefts) :], em):
+    sides = segments[: len(lefts)], segments[len(lefts) :]
+    if max(_full_share(side, em) for side in sides) >= 0.35:
         return False
     heights = [item.top for item in lefts]
     level = sum(any(abs(item.top - height) < 2 for height in heights) for item in rights)
@@ -401,21 +240,3 @@ def _line(row: list[Segment], column: _Column, page: int) -> list[Line]:
     ]
 
 
-def logical(text: str) -> str:
-    """Text as it is read: a line of right-to-left script stands in the file from left to right."""
-    if len(_STRONG_RTL.findall(text)) <= len(text) / 3:
-        return text
-    return _LEFT_TO_RIGHT.sub(lambda match: match[0][::-1], text[::-1])
-
-
-def joined_lines(segments: Iterable[Segment]) -> Cell:
-    """The lines of a cell from its segments."""
-    lines: list[list[Segment]] = []
-    for segment in sorted(segments, key=lambda segment: (-segment.y, segment.x0)):
-        if lines and lines[-1][0].y - segment.y <= 0.3 * segment.size:
-            lines[-1].append(segment)
-        else:
-            lines.append([segment])
-    return tuple(
-        logical(" ".join(s.text for s in sorted(line, key=lambda s: s.x0))) for line in lines
-    )

@@ -1,0 +1,452 @@
+"""The operators of a page's content -> pieces of text, rules and areas.
+
+In:  operators as pypdf parses them, and the resources that they name.
+Out: `Drawing.shown`, `.paths.rules`, `.paths.areas`, in the coordinates of the page.
+Refused: more steps than `STEPS_PER_PAGE` (`OverLimit`). An operator that cannot be followed is
+skipped, and content that breaks off is followed as far as it goes (`Drawing.damage` says so).
+
+The operators are followed here and not by pypdf's `extract_text`, whose visitors tell where a
+text begins but neither where it ends nor in which font and color it is shown; without these there
+are no columns, no table cells and no hidden text.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pypdf.errors import LimitReachedError
+from pypdf.generic import ContentStream, DictionaryObject, IndirectObject
+
+from atlas.pdf.fonts import FontCache, Glyphs
+from atlas.pdf.paths import Paths
+from atlas.pdf.shapes import (
+    BLACK,
+    IDENTITY,
+    WHITE,
+    Box,
+    Color,
+    Matrix,
+    Piece,
+    apply,
+    common,
+    direction,
+    finite,
+    matrix_of,
+    multiply,
+    transformed,
+)
+
+STEPS_PER_PAGE = 300_000
+"""Operators and operands that one page may cost, its forms included."""
+
+_FORM_DEPTH = 12
+_MOST_SAVED = 1_000
+_TINY = 2.0
+"""Letters smaller than this, in points, cannot be read."""
+_INVISIBLE = 3
+"""The text mode that neither fills nor strokes."""
+
+
+class OverLimit(Exception):
+    """The page costs more work than a page may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A piece as it was drawn: where it ends, which way it runs, when and in which color."""
+
+    piece: Piece
+    end: tuple[float, float]
+    direction: int
+    order: int
+    color: Color | None
+
+
+@dataclass(slots=True)
+class _State:
+    """The graphics state that q saves and Q restores."""
+
+    matrix: Matrix
+    clip: Box
+    font: Glyphs | None = None
+    size: float = 12.0
+    spacing: float = 0.0
+    word_spacing: float = 0.0
+    stretch: float = 1.0
+    leading: float = 0.0
+    rise: float = 0.0
+    mode: int = 0
+    fill: Color | None = BLACK
+    stroke: Color | None = BLACK
+    fill_inks: bool = False
+    """Whether the fill color is given in inks, where 0 is the bare paper."""
+    alpha: float = 1.0
+
+
+class Drawing:
+    """Follows operators and collects what they show."""
+
+    def __init__(self, base: Matrix, clip: Box, fonts: FontCache) -> None:
+        self.shown: list[Shown] = []
+        self.paths = Paths()
+        self.unreadable = 0
+        self.damage = ""
+        self._fonts = fonts
+        self._order = 0
+        self._steps = 0
+        self._state = _State(matrix=base, clip=clip)
+        self._saved: list[_State] = []
+        self._resources = DictionaryObject()
+        self._forms: list[int] = []
+        self._parsed: dict[int, tuple[Any, list[tuple[Any, bytes]]]] = {}
+        self._marks: list[bool] = []
+        self._clipping = False
+        self._text = self._line = IDENTITY
+        """The text matrix, and the one at the start of the line."""
+        self._actions: dict[bytes, Callable[[Any], None]] = {
+            b"q": self._save, b"Q": self._restore, b"cm": self._transform, b"gs": self._look,
+            b"m": self._move, b"l": self._draw_line, b"c": self._curve, b"v": self._curve,
+            b"y": self._curve, b"re": self._rectangle, b"h": self._close, b"W": self._clip,
+            b"W*": self._clip, b"n": self._end_path, b"S": self._paint_edges,
+            b"s": self._paint_edges, b"f": self._paint_inside, b"F": self._paint_inside,
+            b"f*": self._paint_inside, b"B": self._paint_both, b"B*": self._paint_both,
+            b"b": self._paint_both, b"b*": self._paint_both, b"sh": self._shade,
+            b"g": self._fill_color, b"rg": self._fill_color, b"k": self._fill_color,
+            b"sc": self._fill_color, b"scn": self._fill_color, b"cs": self._fill_space,
+            b"G": self._stroke_color, b"RG": self._stroke_color, b"K": self._stroke_color,
+            b"SC": self._stroke_color, b"SCN": self._stroke_color, b"BT": self._begin_text,
+            b"Tf": self._font, b"Td": self._step, b"TD": self._step_leading, b"Tm": self._place,
+            b"T*": self._new_line, b"Tj": self._show, b"TJ": self._show_spaced,
+            b"'": self._show_line, b'"': self._show_line_spaced, b"Tc": self._set("spacing"),
+            b"Tw": self._set("word_spacing"), b"Tz": self._set("stretch", 0.01),
+            b"TL": self._set("leading"), b"Ts": self._set("rise"), b"Tr": self._text_mode,
+            b"Do": self._do, b"INLINE IMAGE": self._picture, b"BMC": self._begin_mark,
+            b"BDC": self._begin_mark, b"EMC": self._end_mark,
+        }  # fmt: skip
+
+    def run(self, operations: Iterable[tuple[Any, bytes]], resources: DictionaryObject) -> None:
+        """Follow operators; what they save and do not restore is undone at the end."""
+        outer, self._resources = self._resources, resources
+        floor = len(self._saved)
+        for operands, operator in operations:
+            self._steps += 1 + len(operands)
+            if self._steps > STEPS_PER_PAGE:
+                raise OverLimit
+            action = self._actions.get(operator)
+            if action is None or (operator == b"Q" and len(self._saved) <= floor):
+                continue
+            try:
+                action(operands)
+            except (OverLimit, MemoryError):
+                raise
+            except LimitReachedError as error:
+                raise OverLimit from error
+            except Exception:
+                # Whatever a hostile or damaged operator holds, it costs no more than itself.
+                self.damage = "an operator could not be followed"
+        if len(self._saved) > floor:
+            self._state = self._saved[floor]
+            del self._saved[floor:]
+        self._resources = outer
+
+    # ---- state --------------------------------------------------------------------------
+
+    def _save(self, operands: Any) -> None:
+        if len(self._saved) >= _MOST_SAVED:
+            raise OverLimit
+        self._saved.append(copy.copy(self._state))
+
+    def _restore(self, operands: Any) -> None:
+        self._state = self._saved.pop()
+
+    def _transform(self, operands: Any) -> None:
+        self._state.matrix = multiply(matrix_of(operands), self._state.matrix)
+
+    def _look(self, operands: Any) -> None:
+        looks = dictionary(self._resources.get("/ExtGState"))
+        look: Any = dictionary(looks.get(operands[0]))
+        if "/ca" in look:
+            self._state.alpha = float(look["/ca"])
+        if "/Font" in look:
+            font = look["/Font"]
+            self._state.font = self._fonts.get(font[0].get_object())
+            self._state.size = finite(font[1])
+
+    def _set(self, name: str, factor: float = 1.0) -> Callable[[Any], None]:
+        def action(operands: Any) -> None:
+            setattr(self._state, name, finite(operands[0]) * factor)
+
+        return action
+
+    def _text_mode(self, operands: Any) -> None:
+        self._state.mode = int(operands[0])
+
+    def _fill_color(self, operands: Any) -> None:
+        self._state.fill = _color(operands, self._state.fill_inks)
+
+    def _stroke_color(self, operands: Any) -> None:
+        self._state.stroke = _color(operands, inks=False)
+
+    def _fill_space(self, operands: Any) -> None:
+        spaces = dictionary(self._resources.get("/ColorSpace"))
+        space = spaces.get(operands[0], operands[0]).get_object()
+        kind = str(space[0] if isinstance(space, list) else space)
+        self._state.fill_inks = kind in ("/Separation", "/DeviceN")
+        self._state.fill = None if kind in ("/Pattern", "/Indexed", "/Lab") else BLACK
+
+    # ---- paths and pictures -------------------------------------------------------------
+
+    def _move(self, operands: Any) -> None:
+        self.paths.move(self._state.matrix, operands)
+
+    def _draw_line(self, operands: Any) -> None:
+        self.paths.line(self._state.matrix, operands)
+
+    def _curve(self, operands: Any) -> None:
+        self.paths.curve(self._state.matrix, operands)
+
+    def _close(self, operands: Any) -> None:
+        self.paths.close()
+
+    def _rectangle(self, operands: Any) -> None:
+        self.paths.rectangle(self._state.matrix, operands)
+
+    def _clip(self, operands: Any) -> None:
+        self._clipping = True
+
+    def _end_path(self, operands: Any) -> None:
+        if self._clipping:
+            self._state.clip = self.paths.clipped(self._state.clip)
+        self._clipping = False
+        self.paths.end()
+
+    def _paint_edges(self, operands: Any) -> None:
+        self.paths.stroke(self._state.clip)
+        self._end_path(operands)
+
+    def _paint_inside(self, operands: Any) -> None:
+        self._order += 1
+        if self._state.alpha >= 0.05:
+            solid = self._state.alpha >= 0.95
+            color = self._state.fill if solid else None
+            self.paths.fill(self._state.clip, color, self._order)
+        self._end_path(operands)
+
+    def _paint_both(self, operands: Any) -> None:
+        self.paths.stroke(self._state.clip)
+        self._paint_inside(operands)
+
+    def _shade(self, operands: Any) -> None:
+        self._order += 1
+        self.paths.cover(self._state.clip, None, self._order)
+
+    def _picture(self, operands: Any) -> None:
+        self._order += 1
+        self.paths.picture(self._state.matrix, self._state.clip, self._order)
+
+    # ---- forms and marks ----------------------------------------------------------------
+
+    def _do(self, operands: Any) -> None:
+        form = dictionary(dictionary(self._resources.get("/XObject")).get(operands[0]))
+        if form.get("/Subtype") == "/Image":
+            self._picture(operands)
+        elif form and id(form) not in self._forms and len(self._forms) < _FORM_DEPTH:
+            self._form(form)
+
+    def _form(self, form: Any) -> None:
+        """A form is content of its own, drawn in its own space."""
+        if id(form) not in self._parsed:
+            operations, damage = operations_of(form, None)
+            self.damage = self.damage or damage
+            self._parsed[id(form)] = (form, operations)
+        outer, texts = copy.copy(self._state), (self._text, self._line)
+        self._forms.append(id(form))
+        try:
+            if "/Matrix" in form:
+                self._transform(form["/Matrix"])
+            if "/BBox" in form:
+                x0, y0, x1, y1 = (finite(value) for value in form["/BBox"])
+                box = transformed(self._state.matrix, (x0, y0, x1, y1))
+                self._state.clip = common(self._state.clip, box)
+            resources = dictionary(form.get("/Resources")) or self._resources
+            self.run(self._parsed[id(form)][1], resources)
+        finally:
+            self._forms.pop()
+            self._state = outer
+            self._text, self._line = texts
+
+    def _begin_mark(self, operands: Any) -> None:
+        """Marked content: tagged files mark their running headers and footers."""
+        margin = False
+        if len(operands) > 1 and operands[0] == "/Artifact":
+            properties = operands[1]
+            if isinstance(properties, str):
+                properties = dictionary(self._resources.get("/Properties")).get(properties)
+            margin = dictionary(properties).get("/Type") == "/Pagination"
+        self._marks.append(margin)
+
+    def _end_mark(self, operands: Any) -> None:
+        if self._marks:
+            self._marks.pop()
+
+    # ---- text ---------------------------------------------------------------------------
+
+    def _begin_text(self, operands: Any) -> None:
+        self._text = self._line = IDENTITY
+
+    def _font(self, operands: Any) -> None:
+        self._state.font = None
+        self._state.size = finite(operands[1])
+        resource = dictionary(dictionary(self._resources.get("/Font")).get(operands[0]))
+        if resource:
+            self._state.font = self._fonts.get(resource)
+
+    def _step(self, operands: Any) -> None:
+        step = (1.0, 0.0, 0.0, 1.0, finite(operands[0]), finite(operands[1]))
+        self._text = self._line = multiply(step, self._line)
+
+    def _step_leading(self, operands: Any) -> None:
+        self._state.leading = -finite(operands[1])
+        self._step(operands)
+
+    def _place(self, operands: Any) -> None:
+        self._text = self._line = matrix_of(operands)
+
+    def _new_line(self, operands: Any) -> None:
+        self._step((0.0, -self._state.leading))
+
+    def _show(self, operands: Any) -> None:
+        self._show_parts(operands[:1])
+
+    def _show_spaced(self, operands: Any) -> None:
+        self._steps += len(operands[0])
+        self._show_parts(operands[0])
+
+    def _show_line(self, operands: Any) -> None:
+        self._new_line(operands)
+        self._show_parts(operands[:1])
+
+    def _show_line_spaced(self, operands: Any) -> None:
+        self._state.word_spacing, self._state.spacing = finite(operands[0]), finite(operands[1])
+        self._show_line(operands[2:])
+
+    def _show_parts(self, parts: Sequence[Any]) -> None:
+        """Show strings; numbers between them move the pen back, in thousandths of the size."""
+        state, font = self._state, self._state.font
+        if font is None:
+            return
+        self._order += 1
+        across = state.size * state.stretch
+        em = abs(across) * font.tall
+        # Letters set apart on purpose are still one word.
+        apart = min(max(0.0, state.spacing * state.stretch), 0.6 * em)
+        pen = start = end = 0.0
+        words: list[str] = []
+        spaced = False
+        for part in parts:
+            if not isinstance(part, (bytes, str)):
+                pen -= finite(part) / 1000 * across
+                continue
+            data = part if isinstance(part, bytes) else part.encode("latin-1", "replace")
+            self._steps += len(data) // 8
+            for text, width, is_space in font.letters(data):
+                glyph_end = pen + width * across
+                self.unreadable += not text
+                if text and not text.isspace():
+                    gap = pen - end - apart
+                    if words and (gap > em or gap < -0.5 * em):
+                        self._add_piece("".join(words), start, end, font)
+                        words = []
+                    elif words and (spaced or gap > 0.5 * font.space * em):
+                        words.append(" ")
+                    if not words:
+                        start = pen
+                    words.append(text)
+                    end, spaced = glyph_end, False
+                elif text:
+                    spaced = True
+                pen = glyph_end + state.spacing * state.stretch
+                pen += state.word_spacing * state.stretch if is_space else 0.0
+        if words:
+            # The space after a letter belongs to it, as it does inside the string.
+            self._add_piece("".join(words), start, end + apart, font)
+        self._text = multiply((1.0, 0.0, 0.0, 1.0, pen, 0.0), self._text)
+
+    def _add_piece(self, text: str, start: float, end: float, font: Glyphs) -> None:
+        state = self._state
+        matrix = multiply(self._text, state.matrix)
+        x0, y0 = apply(matrix, start, state.rise)
+        x1, y1 = apply(matrix, end, state.rise)
+        size = abs(state.size) * font.tall * math.hypot(matrix[2], matrix[3])
+        if not all(abs(value) < 1e6 for value in (x0, y0, x1, y1, size)):
+            return
+        piece = Piece(
+            text=text, x0=x0, x1=x1, y=y0, size=max(size, 0.1), font=font.name,
+            bold=font.bold or state.mode == 2, fixed=font.fixed, guessed=font.guessed,
+            hidden=self._hidden((x0 + x1) / 2, (y0 + y1) / 2, size), margin=any(self._marks),
+        )  # fmt: skip
+        self.shown.append(
+            Shown(
+                piece=piece,
+                end=(x1, y1),
+                direction=direction(x1 - x0, y1 - y0),
+                order=self._order,
+                color=state.stroke if state.mode == 1 else state.fill,
+            )
+        )
+
+    def _hidden(self, x: float, y: float, size: float) -> str:
+        """Why text at this place cannot be seen, as far as the state tells."""
+        if self._state.mode == _INVISIBLE or self._state.alpha < 0.05:
+            return "invisible"
+        if size < _TINY:
+            return "tiny"
+        left, bottom, right, top = self._state.clip
+        inside = left - 2 <= x <= right + 2 and bottom - size <= y <= top + 2
+        return "" if inside else "off the page"
+
+
+def operations_of(contents: Any, reader: Any) -> tuple[list[tuple[Any, bytes]], str]:
+    """Parse content. What stands before a damaged place is kept, and the damage told."""
+    try:
+        stream = ContentStream(contents, reader, "bytes")
+        return stream.operations, ""
+    except LimitReachedError as error:
+        raise OverLimit from error
+    except MemoryError:
+        raise
+    except Exception as error:
+        damage = f"its content breaks off ({type(error).__name__})"
+    try:
+        # pypdf keeps what it has parsed, and parses again only where that is nothing.
+        return stream.operations, damage
+    except Exception:
+        return [], damage
+
+
+def dictionary(value: Any) -> DictionaryObject:
+    """The dictionary that a value is or refers to; an empty one where it is something else."""
+    if isinstance(value, IndirectObject):
+        value = value.get_object()
+    return value if isinstance(value, DictionaryObject) else DictionaryObject()
+
+
+def _color(operands: Any, inks: bool) -> Color | None:
+    try:
+        values = [min(1.0, max(0.0, float(value))) for value in operands]
+    except (TypeError, ValueError):
+        return None  # a pattern
+    if inks:
+        return None if any(values) else WHITE
+    if len(values) == 1:
+        return values[0], values[0], values[0]
+    if len(values) == 3:
+        return values[0], values[1], values[2]
+    if len(values) == 4:
+        red, green, blue = ((1 - value) * (1 - values[3]) for value in values[:3])
+        return red, green, blue
+    return None

@@ -16,16 +16,20 @@ import unicodedata
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from atlas import trace as traces
 from atlas.answer.answerer import Material, draft
 from atlas.answer.calculation import counted_blocks
 from atlas.answer.clarification import Products
+from atlas.answer.decision import Evidence
 from atlas.answer.question import Question, analyse
 from atlas.citations import validate
 from atlas.collection import Collection
@@ -47,10 +51,29 @@ MAX_QUESTION = 2000
 """Characters of a question; a longer one is refused, since no model would read its end."""
 RANKED = 10
 """Least length of the ranked list that a trace keeps for measuring."""
+CANDIDATES = 100
+"""Length of the fused ranking, from which products missing among the first are taken."""
 SCOPES_KEPT = 64
 NEAREST = 3
+TRACED_SETTINGS = ("k", "depth", "min_score", "vector_weight", "rerank_weight")
 SHORT_WORD_TOKENS = 3
 """Tokens of one word that the encoder's vocabulary holds whole: itself and two markers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Understood:
+    """A question as it was read in its scope."""
+
+    words: str
+    """As it was asked, cleaned."""
+    text: str
+    """As the documents would write it: product names for aliases, errors mended."""
+    replaced: dict[str, str]
+    question: Question
+    seen: ScopeView
+    statistics: ScopedBM25
+    unknown: str
+    """A product-like name that no document in sight knows, or ""."""
 
 
 class Assistant:
@@ -71,6 +94,7 @@ class Assistant:
         self.encoder = encoder
         self.reranker = reranker
         self._statistics: OrderedDict[tuple[object, ...], ScopedBM25] = OrderedDict()
+        self._last: tuple[str, NDArray[np.float32]] = ("", np.zeros(0, np.float32))
 
     @classmethod
     def open(
@@ -117,65 +141,67 @@ class Assistant:
     def ask(self, question: str, scope: Scope | None = None) -> Trace:
         """Answer one question. Raises UsageError for a question or scope that makes no sense."""
         clock = _Clock()
-        scope = scope or Scope()
-        words = clean_question(question)
         with clock.time("scope"):
-            today = scope.date or date.today()
-            seen = view(words, scope, self.settings, self.index, today)
-            statistics = self._statistics_of(seen)
-            named = with_names(words, seen.mentions)
-            mended, replaced = mend(named, self.index, statistics, self._is_word)
-            products = frozenset(t for p in (*seen.products, *_named(seen)) for t in terms(p))
-            asked = analyse(mended, products)
-        unknown = self._unknown_product(seen.mentions, statistics)
-        hits: list[Hit] = []
-        if not unknown and statistics.corpus_size:
-            with clock.time("encode"):
-                vector = self.encoder.encode_question(mended)
-            with clock.time("search"):
-                found = search(
-                    content_terms(mended) or terms(mended), vector, self.index, statistics, self.settings, 10 * RANKED
-                )
-            with clock.time("rerank"):
-                hits = self._reranked(mended, found, seen)
+            asked = self.understand(question, scope)
+        hits = [] if asked.unknown else self._hits(asked, clock)
         with clock.time("select"):
-            selection = self._select(hits, seen)
-            supplied = self._supplied(selection, asked, seen)
+            selection = self._select(hits, asked.seen)
+            supplied = self._supplied(selection, asked)
         with clock.time("answer"):
-            proposed = self._draft(asked, supplied, seen, statistics, unknown)
+            proposed = self._draft(asked, supplied)
         with clock.time("citations"):
             answer = validate(proposed, [hit.block for hit in supplied])
-        return self._trace(
-            words, seen, replaced, mended, hits, selection, supplied, proposed, answer, clock
-        )
+        return self._trace(asked, hits, selection, supplied, proposed, answer, clock)
 
     def answer_from(
         self, question: str, blocks: Sequence[Block], scope: Scope | None = None
     ) -> Answer:
         """An answer from given blocks, in that order, without search or selection."""
-        scope = scope or Scope()
-        words = clean_question(question)
-        seen = view(words, scope, self.settings, self.index, scope.date or date.today())
-        statistics = self._statistics_of(seen)
-        named = with_names(words, seen.mentions)
-        mended, _ = mend(named, self.index, statistics, self._is_word)
-        products = frozenset(t for p in (*seen.products, *_named(seen)) for t in terms(p))
-        asked = analyse(mended, products)
+        asked = self.understand(question, scope)
         hits = [
             Hit(block=block, keyword_score=0.0, vector_score=0.0, fused_score=0.0)
             for block in blocks
         ]
-        ranked = rerank(mended, hits, self.reranker, 1.0)
-        return validate(
-            self._draft(asked, ranked, seen, statistics, ""), [hit.block for hit in ranked]
-        )
+        ranked = rerank(asked.text, hits, self.reranker, 1.0)
+        return validate(self._draft(asked, ranked), [hit.block for hit in ranked])
 
-    def reselect(self, hits: Sequence[Hit], settings: Settings, scope: Scope) -> Selection:
+    def reselect(self, hits: Sequence[Hit], settings: Settings) -> Selection:
         """The selection that other settings would make of hits that were reranked before."""
-        del scope
         return select(hits, settings, False, self.encoder.count_tokens)
 
     # ---- stages -----------------------------------------------------------------------------
+
+    def understand(self, question: str, scope: Scope | None = None) -> Understood:
+        """Apply the scope and read the question: products, codes and typing errors."""
+        scope = scope or Scope()
+        words = clean_question(question)
+        seen = view(words, scope, self.settings, self.index, date.today())
+        statistics = self._statistics_of(seen)
+        named = with_names(words, seen.mentions)
+        text, replaced = mend(named, self.index, statistics, self._is_word)
+        mentioned = [mention.words for mention in seen.mentions if mention.product]
+        products = frozenset(t for name in (*seen.products, *mentioned) for t in terms(name))
+        return Understood(
+            words=words,
+            text=text,
+            replaced=replaced,
+            question=analyse(text, products),
+            seen=seen,
+            statistics=statistics,
+            unknown=_unknown_product(seen.mentions, statistics),
+        )
+
+    def _hits(self, asked: Understood, clock: _Clock) -> list[Hit]:
+        """Search and rerank."""
+        if not asked.statistics.corpus_size:
+            return []
+        with clock.time("encode"):
+            vector = self._vector(asked.text)
+        with clock.time("search"):
+            wanted = content_terms(asked.text) or terms(asked.text)
+            found = search(wanted, vector, self.index, asked.statistics, self.settings, CANDIDATES)
+        with clock.time("rerank"):
+            return self._reranked(asked.text, found, asked.seen)
 
     def _statistics_of(self, seen: ScopeView) -> ScopedBM25:
         """The keyword statistics of a scope, computed once and kept."""
@@ -192,17 +218,6 @@ class Assistant:
     def _is_word(self, word: str) -> bool:
         return self.encoder.count_tokens(word) <= SHORT_WORD_TOKENS
 
-    @staticmethod
-    def _unknown_product(mentions: Sequence[Mention], statistics: ScopedBM25) -> str:
-        """A product-like name that is neither a product in sight nor a word of a block in scope."""
-        for mention in mentions:
-            alone = len(terms(mention.words)) == 1
-            if mention.product is None and not (
-                alone and all(statistics.frequency(term) for term in terms(mention.words))
-            ):
-                return mention.words
-        return ""
-
     def _reranked(self, question: str, found: Sequence[Hit], seen: ScopeView) -> list[Hit]:
         """The first `depth` hits reranked, and the best of each product if none is named."""
         depth = self.settings.depth
@@ -218,26 +233,18 @@ class Assistant:
         scored = [hit for hit in hits if hit.order_score is not None]
         return select(scored, self.settings, len(documents) == 1, self.encoder.count_tokens)
 
-    def _supplied(self, selection: Selection, asked: Question, seen: ScopeView) -> list[Hit]:
+    def _supplied(self, selection: Selection, asked: Understood) -> list[Hit]:
         """The kept hits, and for a count the rest of their tables."""
         supplied = list(selection.kept)
-        if asked.asked != "count":
+        if asked.question.asked != "count":
             return supplied
         present = {hit.block.ref for hit in supplied}
         for hit in selection.kept:
-            for other in counted_blocks(hit.block, self._document_blocks(hit.block, seen)):
+            for other in counted_blocks(hit.block, self._document_blocks(hit.block, asked.seen)):
                 if other.ref not in present:
                     present.add(other.ref)
                     supplied.append(
-                        replace(
-                            hit,
-                            block=other,
-                            keyword_score=0.0,
-                            vector_score=0.0,
-                            fused_score=0.0,
-                            rerank_score=None,
-                            rerank_logit=None,
-                        )
+                        Hit(block=other, keyword_score=0.0, vector_score=0.0, fused_score=0.0)
                     )
         return supplied
 
@@ -245,46 +252,49 @@ class Assistant:
         number = self.index.ids.index(block.document)
         return [self.index.block(n) for n in self.index.blocks_of(number) if seen.blocks[n]]
 
-    def _draft(
-        self,
-        asked: Question,
-        supplied: Sequence[Hit],
-        seen: ScopeView,
-        statistics: ScopedBM25,
-        unknown: str,
-    ) -> Draft:
-        if unknown:
-            known = ", ".join(seen.known_products)
-            return Draft(
-                status="abstained",
-                reason=f"the documents know no “{unknown}”"
-                + (f"; they know {known}" if known else ""),
-            )
-        if not asked.terms and not seen.products:
+    def _draft(self, asked: Understood, supplied: Sequence[Hit]) -> Draft:
+        if asked.unknown:
+            reason = f"the documents know no “{asked.unknown}”"
+            if asked.seen.known_products:
+                reason += f"; they know {', '.join(asked.seen.known_products)}"
+            return Draft(status="abstained", reason=reason)
+        if not asked.question.terms and not asked.seen.products:
             return Draft(status="abstained", reason="the question names nothing to look for")
-        material = Material(
-            score=self._score,
-            rarity=statistics.rarity,
-            known=lambda term: statistics.frequency(term) > 0,
-            products=Products(seen.known_products),
-            named=seen.products,
+        return draft(asked.question, supplied, self.material(asked))
+
+    def material(self, asked: Understood) -> Material:
+        """What the answerer may use for a question besides the supplied blocks."""
+        return Material(
+            evidence=Evidence(
+                score=self._score,
+                cosine=self._cosine,
+                rarity=asked.statistics.rarity,
+                known=lambda term: asked.statistics.frequency(term) > 0,
+            ),
+            products=Products(asked.seen.known_products),
+            named=asked.seen.products,
         )
-        return draft(asked, supplied, material)
 
     def _score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        """Logits of texts; without a reranker, cosines stretched to a similar range."""
         if self.reranker is not None:
             return [float(value) for value in self.reranker.score(question, texts)]
-        query = self.encoder.encode_question(question)
-        return [float(20 * (v @ query) - 12) for v in self.encoder.encode_documents(texts)]
+        return [30 * self._cosine(question, text) - 20 for text in texts]
+
+    def _cosine(self, question: str, text: str) -> float:
+        return float(self.encoder.encode_documents([text])[0] @ self._vector(question))
+
+    def _vector(self, text: str) -> NDArray[np.float32]:
+        """The question's vector; that of the last question is kept."""
+        if self._last[0] != text:
+            self._last = (text, self.encoder.encode_question(text))
+        return self._last[1]
 
     # ---- the trace --------------------------------------------------------------------------
 
     def _trace(
         self,
-        question: str,
-        seen: ScopeView,
-        replaced: dict[str, str],
-        mended: str,
+        asked: Understood,
         hits: Sequence[Hit],
         selection: Selection,
         supplied: Sequence[Hit],
@@ -292,9 +302,10 @@ class Assistant:
         answer: Answer,
         clock: _Clock,
     ) -> Trace:
-        counted = self.encoder.count_tokens
+        seen, settings = asked.seen, self.settings
+        question_tokens = self.encoder.count_tokens(asked.words)
         return traces.make_trace(
-            question=question,
+            question=asked.words,
             scope={
                 "reader": seen.reader,
                 "date": seen.day.isoformat(),
@@ -306,20 +317,14 @@ class Assistant:
             dropped=selection.dropped,
             ranked=hits,
             nearest=nearest_documents(hits) if answer.status == "abstained" else [],
-            read_as=mended,
-            mended=replaced,
-            decision=dict(proposed.evidence),
-            tokens={"question": counted(question), "supplied": selection.tokens},
-            timings_seconds=clock.seconds(),
-            time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-            settings={
-                "k": self.settings.k,
-                "depth": self.settings.depth,
-                "min_score": self.settings.min_score,
-                "vector_weight": self.settings.vector_weight,
-                "rerank_weight": self.settings.rerank_weight,
-            },
+            read_as=asked.text,
+            mended=asked.replaced,
+            decision={name: round(value, 6) for name, value in proposed.evidence},
+            tokens={"question": question_tokens, "supplied": selection.tokens},
+            settings={name: getattr(settings, name) for name in TRACED_SETTINGS},
             fingerprints=self.fingerprints(),
+            time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            timings_seconds=clock.seconds(),
         )
 
     def fingerprints(self) -> dict[str, str | None]:
@@ -384,8 +389,14 @@ def nearest_documents(hits: Sequence[Hit]) -> list[dict[str, Any]]:
     return list(found.values())[:NEAREST]
 
 
-def _named(seen: ScopeView) -> tuple[str, ...]:
-    return tuple(mention.words for mention in seen.mentions if mention.product)
+def _unknown_product(mentions: Sequence[Mention], statistics: ScopedBM25) -> str:
+    """A product-like name that is neither a product in sight nor a word of a block in scope."""
+    for mention in mentions:
+        words = terms(mention.words)
+        in_documents = len(words) == 1 and statistics.frequency(words[0]) > 0
+        if mention.product is None and not in_documents:
+            return mention.words
+    return ""
 
 
 def _missing_products(found: Sequence[Hit], chosen: Sequence[Hit]) -> list[Hit]:

@@ -5,7 +5,7 @@ mended.
 
 A word is mended only if no block in scope has it, the encoder's vocabulary does not hold it as one
 word (then it is a real word that the documents lack, which must not be bent into one they have),
-and exactly one typing error (two from eight letters on) leads to a word of a block in scope.
+and one typing error (two from eight letters on) leads to a word of a block in scope.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from rapidfuzz.distance import OSA
 
 from atlas.index import Index
 from atlas.keyword import ScopedBM25
-from atlas.words import STOP_WORDS, is_code, stem, terms, tokens
+from atlas.words import STOP_WORDS, UNITS, is_code, stem, terms, tokens
 
-_WORD = re.compile(r"(?<![\w-])[A-Za-z]{4,}(?![\w-])")
+_WORD = re.compile(r"(?<![\w-])[A-Za-z]{3,}(?![\w-])")
 
 
 def mend(
@@ -37,9 +37,9 @@ def mend(
     for match in _WORD.finditer(question):
         word = match.group()
         folded = word.casefold()
-        if folded in STOP_WORDS or statistics.frequency(stem(folded)) or is_word(folded):
+        if folded in STOP_WORDS or folded in UNITS or statistics.frequency(stem(folded)):
             continue
-        better = _nearest(folded, index, statistics)
+        better = _swapped(folded) or _nearest(folded, index, statistics, is_word(folded))
         if better:
             replaced[word] = better
     for word, better in replaced.items():
@@ -47,23 +47,36 @@ def mend(
     return question, replaced
 
 
-def _nearest(word: str, index: Index, statistics: ScopedBM25) -> str | None:
-    """The word of the scope that `word` was meant to be: fewest errors, then most blocks."""
+def _swapped(word: str) -> str | None:
+    """The stop word of which two neighbouring letters were swapped: `teh` is `the`."""
+    if len(word) > 5:
+        return None
+    return next((w for w in sorted(STOP_WORDS) if _same_letters(word, w)), None)
+
+
+def _same_letters(word: str, other: str) -> bool:
+    return sorted(word) == sorted(other) and OSA.distance(word, other) == 1
+
+
+def _nearest(word: str, index: Index, statistics: ScopedBM25, real: bool) -> str | None:
+    """The word of the scope that `word` was meant to be: fewest errors, then most blocks.
+
+    A real word is only ever mended by swapping neighbouring letters (`axel`, `axle`).
+    """
+    if len(word) < 4:
+        return None
     allowed = 2 if len(word) >= 8 else 1
+    root = stem(word)
     matches = process.extract(
-        stem(word),
-        statistics.vocabulary(),
-        scorer=OSA.distance,
-        score_cutoff=allowed,
-        limit=20,
+        root, statistics.vocabulary(), scorer=OSA.distance, score_cutoff=allowed + 1, limit=30
     )
     found: list[tuple[int, int, str]] = []
     for candidate, _, _ in matches:
-        if not candidate.isalpha() or candidate[0] != word[0]:
+        if not candidate.isalpha() or candidate[0] != word[0] or len(candidate) < 3:
             continue
         surface = _surface(candidate, index, statistics)
-        distance = OSA.distance(word, surface)
-        if distance <= allowed:
+        distance = min(OSA.distance(word, surface), OSA.distance(root, candidate))
+        if distance <= allowed and (not real or _same_letters(word, surface)):
             found.append((distance, -statistics.frequency(candidate), surface))
     return min(found)[2] if found else None
 

@@ -321,7 +321,7 @@ def _states_count(question: Question, found: Sequence[Candidate]) -> bool:
             if word == noun[-1] and any(
                 number_of(near) is not None for near in words[max(0, place - 3) : place]
             ):
-                return candidate.probability > 0.3
+                return candidate.logit > 0
     return False
 
 

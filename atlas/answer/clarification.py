@@ -54,14 +54,10 @@ class Products:
         }
 
 
-def best_by_product(
-    found: Sequence[Candidate], products: Products, threshold: float
-) -> dict[str, Candidate]:
-    """The most probable candidate of every product, among those that pass the threshold."""
+def leaders(found: Sequence[Candidate], products: Products) -> dict[str, Candidate]:
+    """The best candidate of every product that a quote speaks of alone."""
     best: dict[str, Candidate] = {}
     for candidate in found:
-        if candidate.probability < threshold:
-            break
         owners = products.of(candidate)
         if len(owners) == 1:
             best.setdefault(owners[0], candidate)
@@ -80,8 +76,8 @@ def agree(first: Candidate, second: Candidate, products: Products) -> bool:
 
 def across_products(best: dict[str, Candidate], products: Products) -> Draft | None:
     """A clarification where the products' answers differ, None where they all agree."""
-    leaders = list(best.values())
-    if all(agree(leaders[0], other, products) for other in leaders[1:]):
+    first, *others = best.values()
+    if all(agree(first, other, products) for other in others):
         return None
     names = sorted(best)
     return Draft(
@@ -92,12 +88,12 @@ def across_products(best: dict[str, Candidate], products: Products) -> Draft | N
 
 
 def joint_claim(best: dict[str, Candidate]) -> Claim:
-    """One claim in the words of the most probable candidate, citing every product's block."""
-    leaders = sorted(best.values(), key=lambda item: -item.probability)
+    """One claim in the words of the best candidate, citing every product's block."""
+    ordered = sorted(best.values(), key=lambda item: -item.logit)
     return Claim(
-        text=leaders[0].quote.readable,
-        markers=tuple(item.marker for item in leaders),
-        quotes=tuple(item.quote.text for item in leaders),
+        text=ordered[0].quote.readable,
+        markers=tuple(item.marker for item in ordered),
+        quotes=tuple(item.quote.text for item in ordered),
     )
 
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from atlas.words import NUMBER_WORDS, content_terms
+from atlas.words import NUMBER_WORDS, UNITS, content_terms
 
 Asked = Literal[
     "duration", "interval", "date", "price", "count", "weight", "speed", "distance", "pressure",
@@ -63,30 +63,38 @@ VALUE_PATTERNS: dict[str, re.Pattern[str]] = {
 """What a quote must contain to give the kind of value that was asked for."""
 
 _KINDS: tuple[tuple[Asked, str], ...] = (
+    ("yes_no", r"^(?:is|are|was|were|do|does|did|can|could|may|might|must|should|shall|will|would|has|have|had|am|isn't|aren't|don't|doesn't|can't)\b"),
     ("meaning", r"\bmean(?:s|ing)?\b|\bstand(?:s)? for\b|\bwhat'?s? (?:is )?(?:error|code|fault)\b"),
     ("interval", r"\bhow (?:often|frequent|frequently|regularly)\b|\binterval\b"),
     ("price", r"\bprice[sd]?\b|\bcosts?\b|\bhow expensive\b|\bhow much (?:money|would i pay|do i pay)"),
     ("duration", rf"\bhow (?:many|much) (?:{_TIME})\b|\bhow long\b|\bhow much time\b|\bwarranty (?:period|time|length)\b"),
+    ("distance", r"\bhow many (?:km|kilomet(?:er|re)s?|miles?)\b|\bhow far\b|\brange\b"),
+    ("torque", r"\btorques?\b|\bhow tight(?:ly)?\b|\bhow (?:many|much) (?:nm|newton)\b|\bnm\b"),
+    ("weight", r"\bhow many (?:kg|kilos?|kilograms?|grams?)\b"),
+    ("voltage", r"\bvoltages?\b|\b(?:how many|what) volts?\b"),
+    ("capacity", r"\bhow many (?:wh|ah|mah|ml|litres?|gb)\b|\bwatt hours?\b"),
+    ("size", r"\bhow many (?:mm|cm|inch(?:es)?|millimet(?:er|re)s?|centimet(?:er|re)s?)\b"),
+    ("number", r"\bhow many (?:watts?|lux|percent|degrees|hz|%)\b|\bat what percent\b"),
     ("count", r"\bhow many\b|\bnumber of\b|\bcount of\b"),
     ("weight", r"\bhow (?:heavy|much does .* weigh)\b|\bweights?\b|\bweigh\b|\bpayload\b|\bmax(?:imum)? load\b"),
     ("speed", r"\bhow fast\b|\bspeed\b"),
-    ("distance", r"\bhow far\b|\brange\b"),
     ("pressure", r"\bpressures?\b|\bbar\b|\bpsi\b"),
-    ("torque", r"\btorques?\b|\bhow tight(?:ly)?\b|\bnm\b"),
-    ("voltage", r"\bvoltages?\b|\bhow many volts?\b"),
-    ("capacity", r"\bcapacity\b|\bhow many (?:wh|ah|mah)\b|\bwatt hours?\b"),
+    ("capacity", r"\bcapacity\b"),
     ("temperature", r"\btemperatures?\b|\bhow (?:hot|cold|warm)\b|\bdegrees\b"),
-    ("size", r"\bhow (?:big|wide|tall|high|deep|thick)\b|\bdimensions?\b|\bdiameter\b|\bhow large\b"),
+    ("size", r"\bhow (?:big|wide|tall|high|deep|thick|thin)\b|\bdimensions?\b|\bdiameter\b|\bhow large\b"),
     ("date", r"^when\b|\bwhat (?:date|day|year)\b|\bsince when\b|\bfrom when\b|\buntil when\b|\bwhich (?:date|day|year)\b"),
     ("code", r"\b(?:which|what)(?:'s)? (?:is )?(?:the )?(?:error |fault |part |spare |order )*(?:code|number)\b|\bpart n(?:o|umber)\b|\bwhich error\b"),
     ("place", r"^where\b"),
     ("person", r"^who\b|\bwho (?:do|does|can|should|is|must|may)\b"),
     ("steps", r"\bhow (?:do|can|to|should|could|would|does one|must)\b|\bsteps?\b|\bprocedure\b"),
-    ("yes_no", r"^(?:is|are|was|were|do|does|did|can|could|may|might|must|should|shall|will|would|has|have|had|am|isn't|aren't|don't|doesn't|can't)\b"),
 )  # fmt: skip
 
 _LENGTHS = re.compile(
     r"\bhow long (?:is|are) (?:the|a|an|my) (?:\w+ )?(?:bike|cable|cord|bolt|screw|frame|chain|lead)\b"
+)
+_POLITE = re.compile(
+    r"^(?:(?:hello|hi|good (?:morning|afternoon|day)|please|hey)[ ,!.]*)*"
+    r"(?:(?:can|could|would|will) you (?:please )?(?:tell|give|say|let|show) (?:me|us)(?: know)? )?"
 )
 _AMOUNT = re.compile(r"\bhow much\b")
 _EXTREME = re.compile(
@@ -106,9 +114,10 @@ class Question:
 
 def analyse(text: str, without: frozenset[str] = frozenset()) -> Question:
     """Take a question apart. Terms in `without` (the products it names) are left out."""
-    folded = " ".join(text.casefold().replace("’", "'").split())
+    folded = _POLITE.sub("", " ".join(text.casefold().replace("’", "'").split()))
     asked = kind_asked(folded)
-    words = [term for term in content_terms(text) if term not in without | _ASKING]
+    ignored = without | _ASKING | set(UNITS)
+    words = [term for term in content_terms(text) if term not in ignored]
     return Question(text=text, asked=asked, terms=tuple(words))
 
 
@@ -130,6 +139,7 @@ def gives(asked: Asked, quote: str) -> bool | None:
 
 _ASKING = frozenset(
     """long often mani much number mean say tell price cost time give happen kind type way
-    work find use exact exactli say state what's whi someon somebodi custom peopl thing""".split()
+    work find use exact exactli say state what's whi someon somebodi custom peopl thing hello hi good morn thank now cure fix rid
+    still got alreadi allow ok long til till""".split()
 )
 """Stems that say how a question is asked rather than what about."""

@@ -22,7 +22,6 @@ of time. Inside, the stages follow each other:
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -34,15 +33,13 @@ from typing import Any
 from atlas.errors import DocumentError
 from atlas.records import Reading, Section, Unit
 
-__all__ = ["read_pdf"]
+__all__ = ["read_pdf", "reading_of"]
 
 _HEADER_BYTES = 1_024
 """A PDF says that it is one within this many bytes."""
 
 
-def read_pdf(
-    path: Path, *, seconds: float = 20.0, memory_bytes: int = 1_500_000_000
-) -> Reading:
+def read_pdf(path: Path, *, seconds: float = 20.0, memory_bytes: int = 1_500_000_000) -> Reading:
     """Read a PDF within limits of wall time (`seconds`) and address space (`memory_bytes`)."""
     _refuse_other_files(path)
     limits = [str(seconds), str(memory_bytes)]
@@ -60,17 +57,18 @@ def read_pdf(
     ) as child:
         try:
             output, complaint = child.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            raise DocumentError(path, _over_time(seconds)) from None
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
+        except BaseException as error:
+            # Also on Ctrl-C: the child is gone before this function is left.
+            os.killpg(child.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise DocumentError(path, _over_time(seconds)) from None
+            raise
     if child.returncode != 0:
         raise DocumentError(path, _ended(child.returncode, complaint, seconds))
     values = json.loads(output)
     if "refused" in values:
         raise DocumentError(path, values["refused"])
-    return _reading(values)
+    return reading_of(values)
 
 
 def _refuse_other_files(path: Path) -> None:
@@ -101,7 +99,8 @@ def _ended(code: int, complaint: bytes, seconds: float) -> str:
     return f"the PDF reader stopped ({lines[-1][:200]}); print it to a new PDF and report this"
 
 
-def _reading(values: dict[str, Any]) -> Reading:
+def reading_of(values: dict[str, Any]) -> Reading:
+    """The plain values that `document.read_document` returns, as records."""
     sections = []
     for number, titles, units in values["sections"]:
         made = [

@@ -7,7 +7,8 @@ Out: lines and tables as a person reads them: down each column, with what spans 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -17,8 +18,14 @@ from atlas.pdf.lines import Line, Segment, Table, logical
 
 _COLUMN_LINES = 3
 """A column of running text has at least this many lines."""
-_COLUMN_WIDTH = 10.0
+_MOST_TRIED = 12
+"""Places that are tried as the left edge of a column."""
+_COLUMN_WIDTH = 8.0
 """A column of running text is at least this wide, in units of the font size."""
+_STRETCHED = 4.0
+"""Words of a justified line in a narrow column may be this far apart."""
+_SURE_WIDTH = 12.0
+"""In a column narrower than this most lines must be full, or they may as well be cells."""
 
 Item = Segment | Table
 
@@ -30,20 +37,35 @@ class _Column:
     right: float
 
 
-def in_reading_order(items: Sequence[Item], page: int) -> list[Line | Table]:
-    """The lines and tables of a page as they are read."""
+def gutter_of(items: Sequence[Item]) -> float | None:
+    """Where the page's own text shows white space between two columns of running text."""
+    return _gutter([line for item in items for line in _as_lines(item)])
+
+
+def in_reading_order(
+    items: Sequence[Item], page: int, known: Sequence[float] = ()
+) -> list[Line | Table]:
+    """The lines and tables of a page as they are read.
+
+    `known` are the gutters of the document's other pages: a page with too little text to show
+    its columns is read by them.
+    """
     if not items:
         return []
     left, right = min(item.x0 for item in items), max(item.x1 for item in items)
     ordered: list[Line | Table] = []
-    for column in _columns(list(items), left, right, depth=0):
+    for column in _columns(list(items), left, right, known):
         ordered.extend(_lines(column, page))
     return ordered
 
 
-def _columns(items: list[Item], left: float, right: float, depth: int) -> list[_Column]:
+def _columns(
+    items: list[Item], left: float, right: float, known: Sequence[float], depth: int = 0
+) -> list[_Column]:
     """Cut a region into columns, again and again, until none has a gutter."""
-    gutter = _gutter([item for item in items if isinstance(item, Segment)])
+    gutter = gutter_of(items)
+    if gutter is None:
+        gutter = next((x for x in known if _leaves_free(items, x)), None)
     if gutter is None or depth > 3:
         return [_Column(items, left, right)]
     columns: list[_Column] = []
@@ -57,11 +79,31 @@ def _columns(items: list[Item], left: float, right: float, depth: int) -> list[_
         if _reads_across(lefts, rights):
             columns.append(_Column(lefts + rights, left, right))
         else:
-            columns.extend(_columns(lefts, left, left_end, depth + 1) if lefts else [])
-            columns.extend(_columns(rights, right_start, right, depth + 1) if rights else [])
+            columns.extend(_columns(lefts, left, left_end, known, depth + 1) if lefts else [])
+            columns.extend(_columns(rights, right_start, right, known, depth + 1) if rights else [])
         if late or spanning:
             columns.append(_Column(late + spanning, left, right))
     return _merged(columns)
+
+
+def _leaves_free(items: list[Item], gutter: float) -> bool:
+    """Whether nothing crosses a gutter, and the right column begins at it."""
+    lefts = [item for item in items if item.x1 <= gutter]
+    rights = [item for item in items if item.x0 >= gutter]
+    if not lefts or not rights or len(lefts) + len(rights) < len(items):
+        return False
+    return min(item.x0 for item in rights) - gutter < rights[0].size
+
+
+def _as_lines(item: Item) -> list[Segment]:
+    """What an item contributes to the look of a column: a table fills as many lines as it takes."""
+    if isinstance(item, Segment):
+        return [item]
+    count = max(1, int((item.y1 - item.y0) / (1.2 * item.size)))
+    return [
+        Segment(text="", x0=item.x0, x1=item.x1, y=item.y1 - at * 1.2 * item.size, size=item.size)
+        for at in range(1, count + 1)
+    ]
 
 
 def _merged(columns: list[_Column]) -> list[_Column]:
@@ -103,7 +145,7 @@ def _gutter(segments: list[Segment]) -> float | None:
         s.x0 for s in segments if left + 0.15 * (right - left) < s.x0 < right - 0.1 * (right - left)
     )
     best: tuple[int, float] | None = None
-    for start in _clusters(inner, 2.0, _COLUMN_LINES):
+    for start in _clusters(inner, 2.0, _COLUMN_LINES)[:_MOST_TRIED]:
         gutter = start - 0.3 * em
         lefts = [s for s in segments if s.x1 <= gutter]
         rights = [s for s in segments if s.x0 >= gutter]
@@ -123,9 +165,8 @@ def _are_columns(lefts: list[Segment], rights: list[Segment], em: float) -> bool
     beside the cells of a table stand other cells, on the same base line.
     """
     full = min(_full_share(lefts, em), _full_share(rights, em))
-    if full >= 0.35:
-        return True
-    return full >= 0.15 and min(_alone(lefts, rights), _alone(rights, lefts)) >= 0.25
+    alone = min(_alone(lefts, rights), _alone(rights, lefts)) if full else 0.0
+    return full >= 0.6 or (full >= 0.35 and alone >= 0.1) or (full >= 0.15 and alone >= 0.25)
 
 
 def _alone(segments: list[Segment], others: list[Segment]) -> float:
@@ -139,27 +180,42 @@ def _alone(segments: list[Segment], others: list[Segment]) -> float:
 
 
 def _clusters(values: list[float], width: float, least: int) -> list[float]:
-    """The first value of each group of `least` or more sorted values within `width`."""
-    starts, index = [], 0
+    """Where `least` or more sorted values lie within `width`: their first, most frequent first."""
+    found: list[tuple[int, float]] = []
+    index = 0
     while index < len(values):
-        end = index
-        while end < len(values) and values[end] - values[index] <= width:
-            end += 1
+        end = bisect_right(values, values[index] + width, index)
         if end - index >= least:
-            starts.append(values[index])
+            found.append((end - index, values[index]))
         index = end
-    return starts
+    return [start for _, start in sorted(found, reverse=True)]
 
 
 def _full_share(segments: list[Segment], em: float) -> float:
-    """The share of lines that nearly fill their column; 0 where it is too narrow for text."""
-    if len(segments) < _COLUMN_LINES:
+    """The share of lines that nearly fill their column; 0 where it is too narrow for text.
+
+    Segments count as they are, which is right where a side holds several columns, or put together
+    on their base line, which is right where wide spaces have torn the lines of one.
+    """
+    lines: list[tuple[float, float, float]] = []
+    for segment in sorted(segments, key=lambda segment: (-segment.y, segment.x0)):
+        left, right, y = lines[-1] if lines else (0.0, 0.0, math.inf)
+        if y - segment.y < 0.3 * em and segment.x0 - right < _STRETCHED * em:
+            lines[-1] = (left, max(right, segment.x1), y)
+        else:
+            lines.append((segment.x0, segment.x1, segment.y))
+    whole = [right - left for left, right, _ in lines]
+    return max(_full(whole, em), _full([s.x1 - s.x0 for s in segments], em))
+
+
+def _full(widths: list[float], em: float) -> float:
+    if len(widths) < _COLUMN_LINES:
         return 0.0
-    widths = sorted(segment.x1 - segment.x0 for segment in segments)
-    wide = widths[int(0.9 * (len(widths) - 1))]
-    if wide < _COLUMN_WIDTH * em:
+    wide = sorted(widths)[int(0.9 * (len(widths) - 1))]
+    share = sum(width >= 0.75 * wide for width in widths) / len(widths)
+    if wide < _COLUMN_WIDTH * em or (wide < _SURE_WIDTH * em and share < 0.6):
         return 0.0
-    return sum(width >= 0.75 * wide for width in widths) / len(widths)
+    return share
 
 
 def _side_by_side(segments: list[Segment], gutter: float) -> bool:
@@ -238,5 +294,3 @@ def _line(row: list[Segment], column: _Column, page: int) -> list[Line]:
             segments=tuple(row),
         )
     ]
-
-

@@ -16,15 +16,15 @@ from typing import Any
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError
 
-from atlas.pdf.columns import in_reading_order
+from atlas.pdf.columns import gutter_of, in_reading_order
 from atlas.pdf.drawing import OverLimit
 from atlas.pdf.fonts import FontCache
 from atlas.pdf.lines import Line, Segment, Table, segments_of
 from atlas.pdf.margins import Sheet, running_parts
 from atlas.pdf.page import Page, read_page
 from atlas.pdf.sections import Bookmark, Part, contents_lines, parts_by_bookmark, parts_by_page
-from atlas.pdf.tables import aligned_tables, ruled_tables
-from atlas.pdf.units import Draft, units_of, usual_leading
+from atlas.pdf.tables import aligned_tables, banded_tables, grid_tables
+from atlas.pdf.units import Draft, Style, units_of
 from atlas.pdf.words import Words, clean
 
 _MOST_WARNINGS = 50
@@ -57,8 +57,8 @@ def read_document(path: str) -> dict[str, Any]:
         parts = parts_by_bookmark(blocks, bookmarks, title)
     else:
         parts = parts_by_page(blocks, document.labels, title)
-    words, leading = Words.of(_printed(blocks)), usual_leading(blocks)
-    drafts = [(part, units_of(part.blocks, words, leading)) for part in parts]
+    words, style = Words.of(_printed(blocks)), Style.of(blocks)
+    drafts = [(part, units_of(part.blocks, words, style)) for part in parts]
     if not any(units for _, units in drafts):
         raise Refused("no text besides headings and page numbers; remove it or run OCR")
     text, sections = _placed(drafts)
@@ -172,28 +172,36 @@ class _Document:
         sheets = [self._sheet(number, page) for number, page in self.pages.items()]
         running = running_parts(sheets, titles)
         stamps = self._stamps()
+        left_over = {sheet.number: self._without(sheet, running) for sheet in sheets}
+        gutters = [x for items in left_over.values() if (x := gutter_of(items)) is not None]
         blocks: list[Line | Table] = []
-        for sheet in sheets:
-            page = self.pages[sheet.number]
-            items: list[Segment | Table] = [*sheet.segments, *sheet.tables]
-            kept = [item for item in items if id(item) not in running]
-            ordered = in_reading_order(kept, sheet.number)
+        for number, items in left_over.items():
+            page = self.pages[number]
+            ordered = in_reading_order(items, number, gutters)
             contents = contents_lines(ordered, titles, self.labels)
             ordered = [line for line in ordered if id(line) not in contents]
             blocks.extend(aligned_tables(ordered, page.areas))
             for group in page.aside:
                 if "".join(piece.text for piece in group) not in stamps:
-                    blocks.extend(in_reading_order(segments_of(group), sheet.number))
+                    blocks.extend(in_reading_order(segments_of(group), number))
         return blocks
 
+    def _without(self, sheet: Sheet, running: set[int]) -> list[Segment | Table]:
+        """What is left of a page without its margins, with all tables that have lines."""
+        grids = [table for table in sheet.tables if id(table) not in running]
+        free = [segment for segment in sheet.segments if id(segment) not in running]
+        banded, free = banded_tables(sheet.rules, self.pages[sheet.number].areas, free)
+        return [*free, *grids, *banded]
+
     def _sheet(self, number: int, page: Page) -> Sheet:
-        tables, free = ruled_tables(page, segments_of(page.pieces, page.rules))
+        tables, free, rules = grid_tables(page, segments_of(page.pieces, page.rules))
         return Sheet(
             number=number,
             label=self.labels[number - 1],
             height=page.height,
             segments=tuple(free),
             tables=tuple(tables),
+            rules=tuple(rules),
         )
 
     def _stamps(self) -> set[str]:

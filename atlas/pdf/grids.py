@@ -141,12 +141,8 @@ class Grid:
             return [], list(segments)
         rows: list[Row] = []
         seen: set[int] = set()
-        before: list[int] = []
         for line in self.regions:
             wanted = list(dict.fromkeys(line))
-            if wanted == before:
-                continue
-            before = wanted
             cells = tuple(
                 () if region in seen and _is_long(texts.get(region, ())) else texts.get(region, ())
                 for region in wanted

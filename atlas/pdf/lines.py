@@ -20,6 +20,7 @@ _WIDE_GAP = 1.0
 _WORD_GAP = 0.12
 """Two pieces further apart than this are two words."""
 _HOLE = 3.0
+_MARKER_LETTERS = 3
 _STRONG_RTL = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _LEFT_TO_RIGHT = re.compile(r"[A-Za-z0-9\u00c0-\u024f](?:[^\u0590-\u08ff\ufb1d-\ufefc]*"
                             r"[A-Za-z0-9%\u00c0-\u024f])?")  # fmt: skip
@@ -37,6 +38,8 @@ class Segment:
     bold: bool = False
     fixed: bool = False
     margin: bool = False
+    text_x0: float = 0.0
+    """Where the text begins after a list's marker that was shown apart; else `x0`."""
 
     @property
     def top(self) -> float:
@@ -73,9 +76,22 @@ class Line:
         return self.y + 0.8 * self.size
 
     @property
+    def text_x0(self) -> float:
+        """Where the text begins after a list's marker that was shown apart; else `x0`."""
+        first = self.segments[0]
+        apart = len(self.segments) > 1 and len(first.text) <= _MARKER_LETTERS
+        return self.segments[1].x0 if apart and first.text_x0 == first.x0 else first.text_x0
+
+    @property
     def holed(self) -> bool:
-        """Whether the line has a gap that no running text has."""
-        return any(b.x0 - a.x1 > _HOLE * self.size for a, b in pairwise(self.segments))
+        """Whether the line has a gap that no running text has.
+
+        In a justified line of few words all gaps are wide, so one beside narrow ones must be.
+        """
+        wide = any(b.x0 - a.x1 > _HOLE * self.size for a, b in pairwise(self.segments))
+        words = [segment.text.split() for segment in self.segments]
+        words[0] = words[0][len(words[0][0]) <= _MARKER_LETTERS :]
+        return wide and any(len(found) > 1 for found in words)
 
 
 Cell = tuple[str, ...]
@@ -191,6 +207,7 @@ def _segment(pieces: list[Piece]) -> Segment:
         space = right.x0 - left.x1 > _WORD_GAP * min(left.size, right.size)
         text += (" " if space else "") + right.text
     letters = sum(len(piece.text) for piece in pieces)
+    marked = len(pieces) > 1 and len(pieces[0].text) <= _MARKER_LETTERS
     main = max(pieces, key=lambda piece: len(piece.text))
     return Segment(
         text=clean(text),
@@ -201,6 +218,7 @@ def _segment(pieces: list[Piece]) -> Segment:
         bold=sum(len(piece.text) for piece in pieces if piece.bold) > 0.8 * letters,
         fixed=all(piece.fixed for piece in pieces),
         margin=all(piece.margin for piece in pieces),
+        text_x0=pieces[1].x0 if marked else pieces[0].x0,
     )
 
 

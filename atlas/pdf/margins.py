@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from atlas.pdf.lines import Segment, Table
+from atlas.pdf.shapes import Rule
 from atlas.pdf.words import folded
 
 _EDGE_ZONE = 0.12
@@ -26,18 +27,20 @@ _PAGE_NUMBER = re.compile(
     r"(?P<total>\s*(?:of|/|von)\s*\d{1,4})?[-–—|\s\])]*",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d{1,9}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """One page while its margins are looked for. `tables` are those drawn with lines."""
+    """One page while its margins are looked for. `tables` are those in a grid of lines."""
 
     number: int
     label: str
     height: float
     segments: tuple[Segment, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[Table, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    """The horizontal lines that belong to none of the tables."""
 
 
 def running_parts(sheets: Sequence[Sheet], titles: Iterable[str]) -> set[int]:
@@ -95,9 +98,13 @@ def _zones(sheet: Sheet) -> list[list[list[Segment]]]:
 def _running_in(
     rows: list[list[Segment]], sheet: Sheet, repeated: set[int], known: set[str]
 ) -> set[int]:
-    """Go inwards from the edge while rows hold something that repeats or numbers the page."""
+    """Go inwards from the edge while rows hold something that repeats or numbers the page.
+
+    Below the first row everything must repeat, close to it: a table on every page may begin with
+    one header, and stand right below the running one.
+    """
     running: set[int] = set()
-    for row in rows:
+    for outer, row in zip([None, *rows], rows, strict=False):
         near = bool(_edge(row[0].middle, sheet.height, _EDGE_ZONE))
         lone = len(row) == 1 and row[0].text.casefold() == sheet.label.casefold()
         found = {id(s) for s in row if id(s) in repeated or _numbers_page(s.text, sheet)}
@@ -105,6 +112,8 @@ def _running_in(
             break
         # Beside a running header a chapter's name may stand, which repeats on few pages.
         found |= {id(s) for s in row if folded(s.text) in known}
+        if outer and (len(found) < len(row) or abs(outer[0].y - row[0].y) > 2 * row[0].size):
+            break
         running |= found
     return running
 

@@ -1,8 +1,8 @@
 """One PDF page -> what stands on it, upright, with hidden text marked.
 
 In:  a page of pypdf's reader, and the cache of fonts of its document.
-Out: a `Page`, its coordinates in points from the bottom left corner of the page as it is shown:
-     /Rotate is applied, and a page whose text mostly runs up or down is turned upright.
+Out: a `Page`, its coordinates in points from the bottom left corner of the page when most of its
+     text runs from left to right. That needs no look at /Rotate, which is wrong in some files.
 Refused: a page that costs too much (`OverLimit`).
 """
 
@@ -74,19 +74,14 @@ def read_page(page: PageObject, fonts: FontCache) -> Page:
     box = [float(value) for value in page.cropbox]
     left, bottom = min(box[0], box[2]), min(box[1], box[3])
     width, height = abs(box[2] - box[0]), abs(box[3] - box[1])
-    quarter = int(page.rotation or 0) // 90 % 4
-    base = multiply((1.0, 0.0, 0.0, 1.0, -left, -bottom), turn(quarter, width, height))
-    if quarter % 2:
-        width, height = height, width
+    base = (1.0, 0.0, 0.0, 1.0, -left, -bottom)
     drawing = Drawing(base, (0.0, 0.0, width, height), fonts)
     damage = ""
     if "/Contents" in page:
         operations, damage = operations_of(page["/Contents"], page.pdf)
         drawing.run(operations, dictionary(page.get("/Resources")))
     upright = _upright(drawing, width, height)
-    return replace(
-        upright, placed=multiply(base, upright.placed), damage=damage or drawing.damage
-    )
+    return replace(upright, placed=multiply(base, upright.placed), damage=damage or drawing.damage)
 
 
 def _upright(drawing: Drawing, width: float, height: float) -> Page:

@@ -52,9 +52,7 @@ def _united(lines: list[tuple[float, float, float]]) -> list[tuple[float, float,
     return united
 
 
-def touching(
-    horizontals: list[Rule], verticals: list[Rule]
-) -> list[tuple[list[Rule], list[Rule]]]:
+def touching(horizontals: list[Rule], verticals: list[Rule]) -> list[tuple[list[Rule], list[Rule]]]:
     """Groups of lines that cross or meet: their horizontal and their vertical ones."""
     groups: list[tuple[list[Rule], list[Rule]]] = []
     across_left, down_left = list(horizontals), list(verticals)
@@ -108,7 +106,7 @@ def band_edges(areas: Iterable[Area]) -> list[Rule]:
 
 
 def stacked(rules: list[Rule]) -> list[list[Rule]]:
-    """Horizontal lines of one width that stand above each other, three or more, from the top."""
+    """Horizontal lines of one width that stand above each other, two or more, from the top."""
     stacks: list[list[Rule]] = []
     for rule in sorted(rules, key=lambda rule: -rule.y0):
         for stack in stacks:
@@ -118,4 +116,4 @@ def stacked(rules: list[Rule]) -> list[list[Rule]]:
                 break
         else:
             stacks.append([rule])
-    return [stack for stack in stacks if len(stack) >= 3 and stack[0].x1 - stack[0].x0 > 60]
+    return [stack for stack in stacks if len(stack) >= 2 and stack[0].x1 - stack[0].x0 > 60]

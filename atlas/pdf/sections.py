@@ -63,9 +63,7 @@ def parts_by_bookmark(
     return parts if parts[0].blocks else parts[1:]
 
 
-def parts_by_page(
-    blocks: Sequence[Line | Table], labels: Sequence[str], title: str
-) -> list[Part]:
+def parts_by_page(blocks: Sequence[Line | Table], labels: Sequence[str], title: str) -> list[Part]:
     """One section for each page with text, numbered and titled as the page is."""
     taken = _title_lines(blocks, title)
     parts = []
@@ -120,9 +118,7 @@ def _title_lines(blocks: Sequence[Line | Table], title: str) -> set[int]:
     return set()
 
 
-def _start(
-    blocks: Sequence[Line | Table], bookmark: Bookmark, used: set[int]
-) -> tuple[int, int]:
+def _start(blocks: Sequence[Line | Table], bookmark: Bookmark, used: set[int]) -> tuple[int, int]:
     """Where a bookmark's section begins, and how many lines its heading takes."""
     title = bookmark.titles[-1]
     exact, loose = {folded(title)} - {""}, _unnumbered(title)

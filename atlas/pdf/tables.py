@@ -26,14 +26,16 @@ _MOST_BAND_LINES = 12
 """A band between two lines with more lines of text than this is no row."""
 _MOST_HEADS = 3
 _LEADER = re.compile(r"(?:[.·_…]\s?){4,}")
-_MARKER = re.compile(r"(?:[•‣◦▪■●○–—*·\-]|\(?\w{1,3}[.)])$")
+_MARKER = re.compile(r"(?:[•‣◦▪■●○–—*·\-]|\(?(?:\d{1,2}|[a-zA-Z]|[ivx]{1,4})[.)])$")
 
 Channel = tuple[float, float]
 """Left and right edge of a column, white space on both sides."""
 
 
-def ruled_tables(page: Page, segments: list[Segment]) -> tuple[list[Table], list[Segment]]:
-    """Tables drawn with lines or bands, and the segments outside them."""
+def grid_tables(
+    page: Page, segments: list[Segment]
+) -> tuple[list[Table], list[Segment], list[Rule]]:
+    """Tables in a grid of lines; the segments outside them and the horizontal lines left over."""
     horizontals, verticals = straightened(page.rules)
     tables: list[Table] = []
     free, loose = segments, horizontals
@@ -44,10 +46,19 @@ def ruled_tables(page: Page, segments: list[Segment]) -> tuple[list[Table], list
             tables.append(table)
             free = rest
             loose = [rule for rule in loose if rule not in across]
-    for stack in stacked(loose + band_edges(page.areas)):
-        table, free = _banded_table(stack, free, page.areas)
-        tables.extend([table] if table else [])
-    return tables, free
+    return tables, free, loose
+
+
+def banded_tables(
+    rules: Sequence[Rule], areas: Sequence[Area], segments: list[Segment]
+) -> tuple[list[Table], list[Segment]]:
+    """Tables with horizontal lines or colored bands alone, and the segments outside them."""
+    tables: list[Table] = []
+    for stack in stacked([*rules, *band_edges(areas)]):
+        for lines in _tabular_parts(stack, segments):
+            table, segments = _banded_table(lines, segments, areas)
+            tables.extend([table] if table else [])
+    return tables, segments
 
 
 def _grid_table(
@@ -71,12 +82,64 @@ def _grid_table(
 # ---- rows between horizontal lines or bands -------------------------------------------------
 
 
-# ---- rows between horizontal lines or bands -------------------------------------------------
+def _tabular_parts(rules: list[Rule], segments: list[Segment]) -> list[list[Rule]]:
+    """Parts of a stack between whose lines stand cells: a page's header line is in none."""
+    bands, _, _ = _banded(rules, segments)
+    parts: list[list[Rule]] = []
+    start = 0
+    while start < len(bands):
+        end = start
+        while end < len(bands) and _may_follow(bands[start:end], bands[end]):
+            end += 1
+        if end > start:
+            parts.append(rules[start : end + 1])
+        start = max(end, start + 1)
+    return parts
 
 
-def _banded_table(
-    rules: list[Rule], segments: list[Segment], areas: Sequence[Area]
-) -> tuple[Table | None, list[Segment]]:
+def _may_follow(rows: list[list[Segment]], band: list[Segment]) -> bool:
+    if not rows and _holds_heading(band):
+        return False
+    return _may_be_row(band) and _goes_on(rows, band)
+
+
+def _holds_heading(band: list[Segment]) -> bool:
+    """Whether a line of its own stands above the cells: then the band is no first row."""
+    lines = _base_lines(band)
+    return len(lines) > 1 and len(lines[0]) == 1 and len(lines[-1]) > 1 and lines[0][0].bold
+
+
+def _goes_on(rows: list[list[Segment]], row: list[Segment]) -> bool:
+    """Whether a row has the columns of the rows above it, and is no header of another table."""
+    before = _channels([segment for other in rows for segment in other])
+    columns = _channels([segment for other in (*rows, row) for segment in other])
+    if len(columns) < 2:
+        return False
+    if not rows or not row:
+        return True
+    held = _columns_of(row, columns)
+    if len(held) > 1 and _is_bold(row) and not _is_bold(rows[-1]):
+        return False
+    same = len(columns) >= len(before) and len(held) == len(_channels(row))
+    return len(rows) < 2 or same
+
+
+def _is_bold(row: list[Segment]) -> bool:
+    return bool(row) and all(segment.bold for segment in row)
+
+
+def _may_be_row(band: list[Segment]) -> bool:
+    """Whether the text between two lines can be one row or several: compact, not too long."""
+    lines = _base_lines(band)
+    steps = [above[0].y - below[0].y for above, below in pairwise(lines)]
+    compact = all(step <= 1.9 * band[0].size for step in steps)
+    return len(lines) <= _MOST_BAND_LINES and (compact or _many_rows(band, surely=False))
+
+
+def _banded(
+    rules: list[Rule], segments: list[Segment]
+) -> tuple[list[list[Segment]], list[Segment], list[Segment]]:
+    """The segments between each two lines, and those just above and just below all of them."""
     left, right = rules[0].x0 - TOUCH, rules[0].x1 + TOUCH
     bands: list[list[Segment]] = [[] for _ in rules[1:]]
     above: list[Segment] = []
@@ -92,18 +155,28 @@ def _banded_table(
             above.append(segment)
         elif place >= len(bands) and rules[-1].y0 - segment.middle < 2 * segment.size:
             below.append(segment)
+    return bands, above, below
+
+
+def _banded_table(
+    rules: list[Rule], segments: list[Segment], areas: Sequence[Area]
+) -> tuple[Table | None, list[Segment]]:
+    bands, above, below = _banded(rules, segments)
     inside = [segment for band in bands for segment in band]
     columns = _channels(inside)
     if len(columns) < 2:
         return None, segments
-    if _fits(above, columns):
+    above = _closest_row(above)
+    headed = _fits(above, columns)
+    if headed:
         bands.insert(0, above)
-    if _fits(below, columns):
+    if len(rules) == 2 and not (headed and _is_bold(above)):
+        return None, segments  # two lines may be anything, but not below a bold header
+    if _fits(below, columns) and not _is_bold(below):
         bands.append(below)
     filled = [band for band in bands if band]
     across = sum(len(_columns_of(band, columns)) >= 2 for band in filled)
-    tallest = max(len(joined_lines(band)) for band in filled)
-    if len(filled) < 2 or across < 0.6 * len(filled) or tallest > _MOST_BAND_LINES:
+    if len(filled) < 2 or across < 0.6 * len(filled):
         return None, segments
     rows: list[Row] = []
     for band in filled:
@@ -113,7 +186,8 @@ def _banded_table(
             rows.append((_cells(band, columns), band))
     used = {id(segment) for _, found in rows for segment in found}
     cells = [segment for _, part in rows for segment in part]
-    box = (left, min(s.bottom for s in cells), right, max(s.top for s in cells))
+    bottom, top = min(s.bottom for s in cells), max(s.top for s in cells)
+    box = (rules[0].x0, bottom, rules[0].x1, top)
     free = [segment for segment in segments if id(segment) not in used]
     return _table(box, rows, len(columns), areas), free
 
@@ -139,6 +213,16 @@ def _columns_of(segments: Iterable[Segment], columns: list[Channel]) -> set[int]
 def _column_of(segment: Segment, columns: list[Channel]) -> int:
     shared = [min(segment.x1, right) - max(segment.x0, left) for left, right in columns]
     return shared.index(max(shared))
+
+
+def _closest_row(above: list[Segment]) -> list[Segment]:
+    """Of the text above a line the row that stands on it, with its wrapped cells."""
+    kept: list[Segment] = []
+    for line in reversed(_base_lines(above)):
+        if kept and line[0].y - kept[-1].y > 1.35 * line[0].size:
+            break
+        kept.extend(line)
+    return kept
 
 
 def _fits(segments: list[Segment], columns: list[Channel]) -> bool:
@@ -213,11 +297,9 @@ def aligned_tables(lines: list[Line | Table], areas: Sequence[Area]) -> list[Lin
 
 
 def _is_multiple(line: Line) -> bool:
-    return (
-        len(line.segments) >= 2
-        and not _MARKER.match(line.segments[0].text)
-        and not _LEADER.search(line.text)
-    )
+    """Whether parts of the line may be cells: not an item and its marker, nor words and a page."""
+    listed = len(line.segments) == 2 and _MARKER.match(line.segments[0].text)
+    return len(line.segments) >= 2 and not listed and not _LEADER.search(line.text)
 
 
 def _aligned_run(lines: Sequence[Line | Table]) -> list[Line]:
@@ -229,8 +311,7 @@ def _aligned_run(lines: Sequence[Line | Table]) -> list[Line]:
         if run and (run[-1].y - line.y > 2.6 * line.size or line.y > run[-1].y):
             break
         if _is_multiple(line):
-            columns = _channels([s for part in [*run, line] for s in part.segments])
-            if len(columns) < 2:
+            if not _goes_on([list(part.segments) for part in run], list(line.segments)):
                 break
             run.append(line)
         elif run and len(line.segments) == 1:
@@ -251,6 +332,10 @@ def _aligned_table(run: list[Line], areas: Sequence[Area]) -> Table | None:
     multiple = [line for line in run if len(_columns_of(line.segments, columns)) >= 2]
     if len(multiple) < 3 or len(columns) < 2:
         return None
+    if not all(
+        _stand_below_each_other(segments, column, columns) for column in range(1, len(columns))
+    ):
+        return None  # wide spaces of justified text
     rows = _rows_by_text(segments, columns)
     firsts = {"".join(cells[0]) for cells, _ in rows}
     listed = len(columns) == 2 and len(firsts) == 1 and len(firsts.pop()) <= 2
@@ -261,6 +346,24 @@ def _aligned_table(run: list[Line], areas: Sequence[Area]) -> Table | None:
         max(s.x1 for s in segments), max(s.top for s in segments),
     )  # fmt: skip
     return _table(box, rows, len(columns), areas, page=run[0].page)
+
+
+def _stand_below_each_other(
+    segments: Sequence[Segment], column: int, columns: list[Channel]
+) -> bool:
+    """Whether most cells of a column begin or are centered at one place, or numbers end at one.
+
+    Where words end says nothing: all lines of justified text end at one place.
+    """
+    cells = [segment for segment in segments if _column_of(segment, columns) == column]
+    kinds = [[cell.x0 for cell in cells], [(cell.x0 + cell.x1) / 2 for cell in cells]]
+    if sum(bool(re.search(r"\d", cell.text)) for cell in cells) >= 0.6 * len(cells):
+        kinds.append([cell.x1 for cell in cells])
+    for places in kinds:
+        together = max(sum(abs(one - other) <= 3 for other in places) for one in places)
+        if together >= max(0.6 * len(places), min(3, len(places))):
+            return True
+    return False
 
 
 # ---- header rows ----------------------------------------------------------------------------
@@ -292,7 +395,7 @@ def _heads(rows: list[Row], areas: Sequence[Area]) -> int:
     """How many rows at the top name the columns: told by bold letters, ground, or content."""
     if len(rows) < 2:
         return 0
-    bold = [all(segment.bold for segment in held) for _, held in rows]
+    bold = [_is_bold(held) for _, held in rows]
     if bold[0] and not all(bold):
         return min(_MOST_HEADS, bold.index(False))
     grounds = [_ground(held, areas) for _, held in rows]

@@ -8,7 +8,8 @@ Out: paragraphs, list items, captions, code and table rows, each as clean text. 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import quantiles
@@ -48,19 +49,17 @@ class Draft:
         )
 
 
-def units_of(
-    blocks: Sequence[Line | Table], words: Words, leading: dict[float, float]
-) -> list[Draft]:
-    """The units of one section. `leading` gives the usual line distance of each font size."""
+def units_of(blocks: Sequence[Line | Table], words: Words, style: Style) -> list[Draft]:
+    """The units of one section. `style` tells how the document sets its paragraphs."""
     drafts: list[Draft] = []
     current: _Paragraph | None = None
     blocks = _joined_tables(blocks)
-    for number, block in enumerate(blocks, start=1):
+    for number, block in enumerate(blocks):
         if isinstance(block, Table):
             drafts.extend(current.drafts(words) if current else ())
             current = None
             drafts.extend(_rows(block, words, number))
-        elif current and current.goes_on_with(block, leading):
+        elif current and current.goes_on_with(block, style):
             current.lines.append(block)
         else:
             drafts.extend(current.drafts(words) if current else ())
@@ -91,7 +90,7 @@ class _Paragraph:
             return cls("item", [line])  # a line of a table of contents
         return cls("code" if line.fixed else "paragraph", [line])
 
-    def goes_on_with(self, line: Line, leading: dict[float, float]) -> bool:
+    def goes_on_with(self, line: Line, style: Style) -> bool:
         last = self.lines[-1]
         if _CAPTION.match(line.text) or self._is_new_item(line) or _LEADER.search(last.text):
             return False
@@ -102,27 +101,45 @@ class _Paragraph:
         starts_low = line.text[:1].islower()
         if line.bold != last.bold and not (starts_low and _is_full(last, line)):
             return False
-        usual = leading.get(round(last.size), 1.2 * last.size)
+        usual = style.leading.get(round(last.size), 1.2 * last.size)
         step = last.y - line.y
         if line.page != last.page or step <= 0 or line.x0 > last.right or line.x1 < last.left:
-            return self._goes_on_elsewhere(last, line)
+            return self._goes_on_elsewhere(last, line, style)
         if step > 1.25 * usual + 0.5:
             return False
         if self.kind == "code" or _ends_broken(last):
             return True
-        if not self._is_aligned(line):
+        if style.begins_paragraph(line) and _ENDS_SENTENCE.search(last.text):
+            return False
+        if not self._is_aligned(line) or (style.justified and self._has_ended()):
             return False
         if _is_full(last, line):
             return True
         return starts_low and not _ENDS_SENTENCE.search(last.text)
 
-    def _goes_on_elsewhere(self, last: Line, line: Line) -> bool:
+    def _goes_on_elsewhere(self, last: Line, line: Line, style: Style) -> bool:
         """In the next column or on the next page: the sentence must be unfinished."""
         if _ends_broken(last):
+            return True
+        if style.justified and self._has_ended():
+            return False
+        if style.begins_paragraph(self.lines[0]):
+            return not style.begins_paragraph(line) and _is_full(last, line)
+        if style.justified and _reaches_edge(last) and self.kind in ("paragraph", "item"):
             return True
         if self.kind not in ("paragraph", "item") or _ENDS_SENTENCE.search(last.text):
             return False
         return _is_full(last, line) and not (self.kind == "paragraph" and last.bold)
+
+    def _has_ended(self) -> bool:
+        """Whether all lines but the last reach the edge, as all but the last of a paragraph do.
+
+        A line of one long word cannot be stretched to the edge, and says nothing.
+        """
+        *before, last = self.lines
+        if len(before) < 2 or " " not in last.text:
+            return False
+        return all(map(_reaches_edge, before)) and not _reaches_edge(last)
 
     def _is_new_item(self, line: Line) -> bool:
         if _BULLET.match(line.text):
@@ -145,11 +162,12 @@ class _Paragraph:
         step = line.x0 - last.x0
         if len(self.lines) == 1:
             # The second line may stand in (hanging indent, list item) or out (first-line indent).
-            return step < 0.8 * em or _is_full(last, line) or self._hangs(line)
+            if self.kind == "item" and _begins_item(last):
+                return abs(step) < 1 or self._hangs(line)
+            return step < 0.8 * em or _is_full(last, line)
         if self.kind == "item":
             return abs(step) < 0.8 * em
-        centered = abs((line.x0 + line.x1) - (last.x0 + last.x1)) < em
-        return abs(step) < 0.8 * em or centered
+        return abs(step) < 0.8 * em or _are_centered(last, line)
 
     def _hangs(self, line: Line) -> bool:
         """Whether the line stands below the text of a list item, right of its marker."""
@@ -157,9 +175,9 @@ class _Paragraph:
         marker = _BULLET.match(first.text) or _NUMBERED.match(first.text)
         if not marker:
             return False
+        if first.text_x0 > first.x0:
+            return abs(line.x0 - first.text_x0) < 1.5
         start = first.x0 + (first.x1 - first.x0) * marker.end() / len(first.text)
-        if len(first.segments) > 1 and len(first.segments[0].text) < marker.end():
-            start = first.segments[1].x0
         return abs(line.x0 - start) < 0.7 * line.size
 
     def drafts(self, words: Words) -> list[Draft]:
@@ -179,13 +197,33 @@ def _is_heading(line: Line, before: _Paragraph | None) -> bool:
 
 def _is_full(last: Line, line: Line) -> bool:
     """Whether the next line's first word would not have fitted on the last line."""
-    left, right = last.x0 - last.left, last.right - last.x1
-    centered = left > last.size and abs(left - right) < 0.5 * last.size
-    room = left + right if centered else right
+    room = last.right - last.x1
+    if _are_centered(last, line):
+        room += last.x0 - last.left
     word = line.text.split()[0] if line.text.split() else ""
     letters = max(1, len(line.text))
     width = (line.x1 - line.x0) * (len(word) + 1) / letters
     return room < 1.15 * width + 0.3 * last.size
+
+
+def _are_centered(*lines: Line) -> bool:
+    """Whether lines stand in the middle of their column, and not just indented alike."""
+    off = max(abs(line.x0 + line.x1 - line.left - line.right) / line.size for line in lines)
+    inset = min((line.x0 - line.left) / line.size for line in lines)
+    starts = [line.x0 for line in lines]
+    return inset > 1 and off < 0.6 and max(starts) - min(starts) > 1
+
+
+def _is_indented(line: Line) -> bool:
+    return line.x0 - line.left > 0.8 * line.size
+
+
+def _reaches_edge(line: Line) -> bool:
+    return abs(line.right - line.x1) < 0.5
+
+
+def _begins_item(line: Line) -> bool:
+    return bool(_BULLET.match(line.text) or _NUMBERED.match(line.text))
 
 
 def _ends_broken(line: Line) -> bool:
@@ -193,18 +231,46 @@ def _ends_broken(line: Line) -> bool:
     return text.endswith(SOFT_HYPHEN) or (text.endswith("-") and text[-2:-1].isalpha())
 
 
-def usual_leading(blocks: Iterable[Line | Table]) -> dict[float, float]:
-    """For each font size the usual distance of two base lines, in points."""
-    steps: dict[float, list[float]] = {}
-    for first, second in pairwise(blocks):
-        if isinstance(first, Line) and isinstance(second, Line) and first.page == second.page:
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a document sets its paragraphs."""
+
+    leading: dict[int, float]
+    """For each font size, rounded, the usual distance of two base lines."""
+    indent: float | None
+    """How far first lines stand in, where paragraphs begin with such lines."""
+    justified: bool
+    """Whether lines end at the edge of their column, all but the last of a paragraph."""
+
+    @classmethod
+    def of(cls, blocks: Sequence[Line | Table]) -> Style:
+        steps: dict[int, list[float]] = {}
+        indents: Counter[int] = Counter()
+        lines = [block for block in blocks if isinstance(block, Line)]
+        edges = sum(map(_reaches_edge, lines))
+        for first, second in pairwise(blocks):
+            if not (isinstance(first, Line) and isinstance(second, Line)):
+                continue
             step = first.y - second.y
-            if 0.8 * first.size < step < 3 * first.size:
+            if first.page == second.page and 0.8 * first.size < step < 3 * first.size:
                 steps.setdefault(round(first.size), []).append(step)
-    return {
-        size: quantiles(found, n=4)[0] if len(found) > 3 else min(found)
-        for size, found in steps.items()
-    }
+                flush = second.x0 - second.left < 1
+                if flush and _is_indented(first) and not _begins_item(first):
+                    indents[round(first.x0 - first.left)] += 1
+        leading = {
+            size: quantiles(found, n=4)[0] if len(found) > 3 else min(found)
+            for size, found in steps.items()
+        }
+        usual = indents.most_common(1)
+        settled = bool(usual) and usual[0][1] >= max(3, 0.6 * indents.total())
+        indent = float(usual[0][0]) if settled else None
+        return cls(leading, indent, justified=edges >= 0.5 * len(lines))
+
+    def begins_paragraph(self, line: Line) -> bool:
+        """Whether the line stands in as first lines do."""
+        if self.indent is None or _begins_item(line):
+            return False
+        return abs(line.x0 - line.left - self.indent) < 1.5
 
 
 # ---- tables ---------------------------------------------------------------------------------

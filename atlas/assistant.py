@@ -273,6 +273,7 @@ class Assistant:
             ),
             products=Products(asked.seen.known_products),
             named=asked.seen.products,
+            product_terms=frozenset(t for name in asked.seen.products for t in terms(name)),
         )
 
     def _score(self, question: str, texts: Sequence[str]) -> Sequence[float]:

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from atlas.answer.answerer import CONSIDERED, _foreign
+from atlas.answer.answerer import CONSIDERED, STRICT, _found
 from atlas.answer.decision import FEATURES, features_of
-from atlas.answer.extractive import Candidate, candidates
+from atlas.answer.extractive import Candidate
 from atlas.assistant import Assistant, _Clock
 from atlas.keyword import ScopedBM25
 from atlas.measure.cases import Case, Labels, load_cases
@@ -71,13 +71,12 @@ def example(assistant: Assistant, case: Case, labels: Labels, *, removed: bool) 
     material = assistant.material(asked)
     hits = [] if asked.unknown else assistant._hits(asked, _Clock())
     kept = assistant._select(hits, asked.seen).kept
-    found = [
-        item
-        for item in candidates(asked.question, kept, material.evidence.score)
-        if not _foreign(item, material)
-    ][:CONSIDERED]
-    rows = [features_of(asked.question, item, material.evidence) for item in found]
-    right = [not removed and is_right(case, item, labels) for item in found]
+    found = _found(asked.question, kept, material)[:CONSIDERED]
+    pairs = [(item, features_of(asked.question, item, material.evidence)) for item in found]
+    if asked.question.asked in STRICT:  # the answerer refuses these whatever the weights say
+        pairs = [(item, row) for item, row in pairs if not row["value_missing"]]
+    rows = [row for _, row in pairs]
+    right = [not removed and is_right(case, item, labels) for item, _ in pairs]
     table = np.array([[row[name] for name in FEATURES] for row in rows]).reshape(-1, len(FEATURES))
     return Example(case, removed, table, np.array(right, bool))
 

@@ -13,13 +13,19 @@ from dataclasses import dataclass
 from atlas.answer import calculation
 from atlas.answer.clarification import Products, across_products, joint_claim, leaders
 from atlas.answer.decision import Evidence, features_of, probability, threshold
-from atlas.answer.extractive import Candidate, candidates, claim_of, claims, in_context
-from atlas.answer.question import Question
+from atlas.answer.extractive import Candidate, candidates, claim_of, claims
+from atlas.answer.question import Question, analyse, parts
 from atlas.records import Claim, Draft, Hit
-from atlas.words import terms, tokens
+from atlas.words import is_code, terms, tokens
 
 CONSIDERED = 3
 """Candidates whose probability is looked at; the best by the reranker first."""
+SHARED_CODE = 4.0
+"""Logits that a code shared with the answer so far is worth to a later part of a question."""
+STRICT = frozenset(
+    {"price", "duration", "weight", "speed", "pressure", "torque", "voltage", "temperature"}
+)
+"""Kinds of value that a quote must contain to answer at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +36,8 @@ class Material:
     products: Products
     named: tuple[str, ...]
     """Products that the question or the caller names."""
+    product_terms: frozenset[str]
+    """The terms of their names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,20 +55,17 @@ class Judged:
 
 def draft(question: Question, kept: Sequence[Hit], material: Material) -> Draft:
     """Propose an answer from the kept hits, in rank order; `kept[i]` has marker i + 1."""
-    found = [
-        item
-        for item in candidates(question, kept, material.evidence.score)
-        if not _foreign(item, material)
-    ]
+    asked = parts(question.text)
+    if len(asked) > 1:
+        several = _several(asked, kept, material)
+        if several is not None:
+            return several
+    found = _found(question, kept, material)
     blocks = [hit.block for hit in kept]
     computed = calculation.compute(question, blocks, found, material.products, material.named)
     if computed is not None:
         return computed
-    best = max(
-        (judge(question, item, material) for item in found[:CONSIDERED]),
-        key=lambda item: item.probability,
-        default=None,
-    )
+    best = _best(question, found, material)
     if best is None or best.probability < threshold():
         return _declined(question, best, material)
     by_product = _probable(leaders(found, material.products), question, material)
@@ -74,14 +79,68 @@ def draft(question: Question, kept: Sequence[Hit], material: Material) -> Draft:
         chosen = [joint_claim(by_product)]
     else:
         chosen = claims(best.candidate, found, question)
-        chosen += _completing(question, chosen, found, best.candidate, material)
     return Draft(status="answered", claims=tuple(chosen), evidence=best.evidence)
 
 
+def _several(asked: Sequence[str], kept: Sequence[Hit], material: Material) -> Draft | None:
+    """The answers to the parts of a question, or None where no part has one.
+
+    A part may point back at the part before it: a quote that shares a code with what was answered
+    so far goes first.
+    """
+    chosen: list[Claim] = []
+    open_parts: list[str] = []
+    evidence: tuple[tuple[str, float], ...] = ()
+    codes: set[str] = set()
+    for text in asked:
+        part = analyse(text, material.product_terms)
+        found = _found(part, kept, material)
+        found.sort(key=lambda item: -(item.logit + SHARED_CODE * bool(codes & _codes(item))))
+        best = _best(part, found, material)
+        if best is None or best.probability < threshold():
+            open_parts.append(text)
+            continue
+        chosen.append(claim_of(best.candidate))
+        codes |= _codes(best.candidate) - material.product_terms
+        evidence = evidence or best.evidence
+    if not chosen:
+        return None
+    reason = f"the documents do not say: {'; '.join(open_parts)}" if open_parts else ""
+    unique = tuple(dict.fromkeys(chosen))
+    return Draft(status="answered", claims=unique, reason=reason, evidence=evidence)
+
+
+def _codes(candidate: Candidate) -> set[str]:
+    return {term for term in terms(candidate.quote.text) if is_code(term)}
+
+
+def _found(question: Question, kept: Sequence[Hit], material: Material) -> list[Candidate]:
+    """The candidates that do not speak of other products only."""
+    return [
+        item
+        for item in candidates(question, kept, material.evidence.score)
+        if not _foreign(item, material)
+    ]
+
+
+def _best(question: Question, found: Sequence[Candidate], material: Material) -> Judged | None:
+    """The most probable of the first candidates."""
+    return max(
+        (judge(question, item, material) for item in found[:CONSIDERED]),
+        key=lambda item: item.probability,
+        default=None,
+    )
+
+
 def judge(question: Question, candidate: Candidate, material: Material) -> Judged:
-    """The evidence for one candidate."""
+    """The evidence for one candidate.
+
+    A quote without the kind of value that was asked for, such as a price, answers nothing.
+    """
     features = features_of(question, candidate, material.evidence)
-    return Judged(candidate=candidate, features=features, probability=probability(features))
+    lacks = question.asked in STRICT and features["value_missing"] > 0
+    chance = 0.0 if lacks else probability(features)
+    return Judged(candidate=candidate, features=features, probability=chance)
 
 
 def _foreign(candidate: Candidate, material: Material) -> bool:
@@ -103,31 +162,6 @@ def _probable(
         for product, candidate in best.items()
         if judge(question, candidate, material).probability >= threshold()
     }
-
-
-def _completing(
-    question: Question,
-    chosen: Sequence[Claim],
-    found: Sequence[Candidate],
-    best: Candidate,
-    material: Material,
-) -> list[Claim]:
-    """Quotes of other blocks for what the question asks and the chosen quotes lack."""
-    have = set(terms(" ".join((best.quote.block.prefix, *(claim.text for claim in chosen)))))
-    missing = {
-        term for term in question.terms if term not in have and material.evidence.known(term)
-    }
-    added: list[Claim] = []
-    for other in found:
-        if other.logit < 0 or not missing or len(added) == 2:
-            break
-        if other.quote.block.ref == best.quote.block.ref:
-            continue
-        gained = missing & set(terms(in_context(other.quote)))
-        if gained:
-            missing -= gained
-            added.append(claim_of(other))
-    return added
 
 
 def _declined(question: Question, best: Judged | None, material: Material) -> Draft:

@@ -20,7 +20,7 @@ Asked = Literal[
 
 _TIME = r"years?|months?|weeks?|days?|hours?|hrs?|h|minutes?|mins?|min|seconds?|secs?|s"
 _NUM = rf"(?:\d[\d,.]*|{'|'.join(NUMBER_WORDS)}|half an?|an?)"
-_DURATION = rf"\b{_NUM}[ \-]?(?:{_TIME})\b|\blifetime\b|\bunlimited\b|\bovernight\b"
+_DURATION = rf"\b{_NUM}[ \-]?(?:working |calendar |full |more )?(?:{_TIME})\b|\blifetime\b|\bunlimited\b|\bovernight\b"
 _EVERY = (
     rf"\b(?:every|each|once|twice|annual|annually|yearly|monthly|weekly|daily|per (?:{_TIME}))\b"
 )
@@ -44,7 +44,7 @@ VALUE_PATTERNS: dict[str, re.Pattern[str]] = {
         "duration": _DURATION,
         "interval": rf"{_DURATION}|{_EVERY}|{_unit('km')}",
         "date": rf"{_DATE}|{_DURATION}",
-        "price": r"(?:€|\$|£)\s?\d|\d\s?(?:€|\$|£|eur|euros?|usd|dollars?)\b|\bfree\b|\bno charge\b"
+        "price": r"(?:€|\$|£|\beur|\busd|\bgbp|\bchf)\s?\d|\d\s?(?:€|\$|£|eur|euros?|usd|dollars?)\b|\bfree\b|\bno charge\b"
         r"|\|\s*\d+\.\d\d\b",
         "count": rf"\b(?:\d[\d,]*|{'|'.join(NUMBER_WORDS)}|none|both|once|twice)\b",
         "weight": _unit("kg", "g", "lbs?", "kilograms?", "tonnes?"),
@@ -53,7 +53,9 @@ VALUE_PATTERNS: dict[str, re.Pattern[str]] = {
         "pressure": _unit("bar", "psi", "kpa", "hpa"),
         "torque": _unit("nm", r"n·m", "newton met(?:er|re)s?"),
         "voltage": _unit("v", "kv", "mv", "volts?"),
-        "capacity": _unit("wh", "kwh", "ah", "mah", "gb", "mb", "tb", "l", "ml", "litres?"),
+        "capacity": _unit(
+            "wh", "kwh", "ah", "mah", "gb", "mb", "tb", "l", "ml", "litres?", "%", "percent"
+        ),
         "temperature": _unit(r"°\s?[cf]", "degrees?", "celsius"),
         "size": _unit("mm", "cm", "m", r"inch(?:es)?", "in", '"', "km"),
         "number": r"\d",
@@ -67,6 +69,7 @@ _KINDS: tuple[tuple[Asked, str], ...] = (
     ("meaning", r"\bmean(?:s|ing)?\b|\bstand(?:s)? for\b|\bwhat'?s? (?:is )?(?:error|code|fault)\b"),
     ("interval", r"\bhow (?:often|frequent|frequently|regularly)\b|\binterval\b"),
     ("price", r"\bprice[sd]?\b|\bcosts?\b|\bhow expensive\b|\bhow much (?:money|would i pay|do i pay)"),
+    ("price", r"\bhow much (?:is|are|for) (?:an?|the|one|two|three|\d+|it|they|that)\b(?!.*\b(?:load|weight|pressure|travel|play|torque|range|capacity|power)\b)"),
     ("duration", rf"\bhow (?:many|much) (?:{_TIME})\b|\bhow long\b|\bhow much time\b|\bwarranty (?:period|time|length)\b"),
     ("distance", r"\bhow many (?:km|kilomet(?:er|re)s?|miles?)\b|\bhow far\b|\brange\b"),
     ("torque", r"\btorques?\b|\bhow tight(?:ly)?\b|\bhow (?:many|much) (?:nm|newton)\b|\bnm\b"),
@@ -92,6 +95,11 @@ _KINDS: tuple[tuple[Asked, str], ...] = (
 _LENGTHS = re.compile(
     r"\bhow long (?:is|are) (?:the|a|an|my) (?:\w+ )?(?:bike|cable|cord|bolt|screw|frame|chain|lead)\b"
 )
+_QUESTION_WORD = (
+    r"(?:how|what|whats|what's|which|wich|when|where|who|can|may|must|should|is|are|does|do)\b"
+)
+_ASKS = re.compile(_QUESTION_WORD)
+_JOINT = re.compile(rf"(?:[,;?]\s*(?:and\s+)?|\s+and\s+)(?={_QUESTION_WORD})", re.IGNORECASE)
 _POLITE = re.compile(
     r"^(?:(?:hello|hi|good (?:morning|afternoon|day)|please|hey)[ ,!.]*)*"
     r"(?:(?:can|could|would|will) you (?:please )?(?:tell|give|say|let|show) (?:me|us)(?: know)? )?"
@@ -119,6 +127,20 @@ def analyse(text: str, without: frozenset[str] = frozenset()) -> Question:
     ignored = without | _ASKING | set(UNITS)
     words = [term for term in content_terms(text) if term not in ignored]
     return Question(text=text, asked=asked, terms=tuple(words))
+
+
+def parts(text: str) -> list[str]:
+    """The single questions in a question that asks several things, each with what leads to them.
+
+    `it has a crack, which box does it go in and how early must i order it` gives two, both opening
+    with the crack. A question that asks one thing is one part.
+    """
+    pieces = [piece.strip() for piece in _JOINT.split(text) if piece.strip()]
+    lead = [piece for piece in pieces if not _ASKS.match(piece.casefold())]
+    asking = [piece for piece in pieces if _ASKS.match(piece.casefold())]
+    if len(asking) < 2 or len(lead) > 1 or (lead and pieces[0] != lead[0]):
+        return [text]
+    return [f"{lead[0]}, {piece}" if lead else piece for piece in asking]
 
 
 def kind_asked(folded: str) -> Asked:

@@ -2,7 +2,7 @@
 
 In:  a page of pypdf's reader, and the cache of fonts of its document.
 Out: a `Page`, its coordinates in points from the bottom left corner of the page when most of its
-     text runs from left to right. That needs no look at /Rotate, which is wrong in some files.
+     text runs from left to right, which needs no look at /Rotate.
 Refused: a page that costs too much (`OverLimit`).
 """
 

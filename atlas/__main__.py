@@ -1,5 +1,10 @@
 """`python -m atlas`."""
 
-from atlas.cli import main
+import sys
 
-main()
+try:
+    from atlas.cli import main
+
+    main()
+except KeyboardInterrupt:  # before the command line is there to take it
+    sys.exit(130)

@@ -13,7 +13,10 @@ from dataclasses import replace
 
 from atlas.records import Block, Document, Section, Unit
 
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"')\]]*\s+|\n+")
+SPLIT_VERSION = 2
+"""Raise it when a text is cut in other places, so that indexes are rebuilt."""
+
+_SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*(?=\s)|[。！？｡][”’」』）)\]]*|(?=\n)")
 
 
 def split(document: Document, size: int = 1000, overlap: int = 0) -> tuple[Block, ...]:
@@ -87,7 +90,7 @@ def _fitting(text: str, unit: Unit, size: int) -> Iterator[Unit]:
 
 def _cut(text: str, start: int, limit: int) -> int:
     """Where to end a part that may reach `limit`: a sentence end, white space, or the limit."""
-    ends = [match.start() for match in _SENTENCE_END.finditer(text, start, limit)]
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, start, limit)]
     if ends and ends[-1] > start + (limit - start) // 4:
         return ends[-1]
     space = max(text.rfind(" ", start + 1, limit), text.rfind("\n", start + 1, limit))

@@ -1,12 +1,16 @@
 """The command line: parse, call, print. Every command is a thin skin over a function.
 
 Results go to stdout, progress and warnings to stderr. Exit codes: 0 done (an abstention or a
-question back is a result), 1 a case failed, 2 usage or bad input, 3 finished in part.
+question back is a result), 1 a case failed, 2 usage or bad input, 3 finished in part, 4 nothing
+to measure; 130 interrupted, 141 the reader of the output went away.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -23,6 +27,9 @@ if TYPE_CHECKING:
     from atlas.collection import Collection
     from atlas.records import Scope, Skipped
 
+FINISHED_IN_PART, INTERRUPTED, OUTPUT_GONE = 3, 130, 141
+"""Exit codes that no AtlasError brings; the last two are 128 and the number of the signal."""
+
 folder_option = click.option(
     "-C", "folder", metavar="DIR", default=".", show_default=True, help="The collection's folder."
 )
@@ -36,7 +43,7 @@ reader_option = click.option(
 
 
 def errors_for_people(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn an AtlasError into one line on stderr and its exit code."""
+    """Turn an AtlasError into one line on stderr and its exit code; Ctrl-C ends without noise."""
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -47,8 +54,22 @@ def errors_for_people(command: Callable[..., None]) -> Callable[..., None]:
 
             click.echo(f"atlas: {printable(str(error))}", err=True)
             sys.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("atlas: interrupted", err=True)
+            sys.exit(INTERRUPTED)
+        except BrokenPipeError:
+            _discard_output()
+            sys.exit(OUTPUT_GONE)
 
     return run
+
+
+def _discard_output() -> None:
+    """Send what is still to be written nowhere, so that the end of the process stays quiet."""
+    with contextlib.suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96})
@@ -90,11 +111,13 @@ def ask(
         clean_question(question)  # refuse before seconds go into opening models
     assistant = _open(folder, sample)
     if question is not None:
-        _answer(assistant, question, scope, as_json)
-    elif sys.stdin.isatty():
-        _loop(assistant, scope, as_json)
+        whole = _answer(assistant, question, scope, as_json)
+    elif sys.stdin is not None and sys.stdin.isatty():
+        whole = _loop(assistant, scope, as_json)
     else:
-        _batch(assistant, scope, as_json)
+        whole = _batch(assistant, scope, as_json)
+    if not whole:
+        sys.exit(FINISHED_IN_PART)
 
 
 @cli.command()
@@ -131,20 +154,34 @@ def ingest(folder: str, sample: bool, as_json: bool) -> None:
     _skipped(report.skipped)
     _notes(report.warnings)
     if report.skipped:
-        sys.exit(3)
+        sys.exit(FINISHED_IN_PART)
 
 
 @cli.command()
 @folder_option
 @sample_option
 @click.option("--all", "every", is_flag=True, help="Every development case, not only the core.")
+@click.option(
+    "--accept",
+    is_flag=True,
+    help="Record the cases as reviewed: cases/accepted.json keeps what they rest on now.",
+)
 @json_option
 @errors_for_people
-def check(folder: str, sample: bool, every: bool, as_json: bool) -> None:
-    """Ask the core cases and say which pass; exit code 1 where a core case fails."""
+def check(folder: str, sample: bool, every: bool, accept: bool, as_json: bool) -> None:
+    """Ask the core cases and say which pass; exit code 1 where a core case fails.
+
+    Also lists the cases to review: a source has changed since the case was last accepted, or
+    another block in its scope now holds all of its facts.
+    """
+    from atlas.collection import Collection
     from atlas.measure import check as checking
 
-    outcome = checking.run(_open(folder, sample), every)
+    if accept and sample:
+        raise UsageError("--accept looks at the whole collection; leave --sample out")
+    root = Collection.open(folder, sample=sample).root
+    cases = checking.cases_of(root, every)  # refuse bad files before models are opened
+    outcome = checking.run(_open(folder, sample), cases, accept)
     if as_json:
         _print_json(outcome.as_json())
     else:
@@ -165,19 +202,14 @@ def show(trace_id: str, folder: str, sample: bool, reader: str | None, as_json: 
     """Print a past trace; ID is its first digits, or `last`.
 
     The scope is checked again: a trace that was made for a reader group is shown to that group
-    only.
+    only, and none is shown to a reader who may no longer read what it rests on.
     """
     from atlas.collection import Collection
-    from atlas.show import trace_text
-    from atlas.trace import load
+    from atlas.show import past_trace, trace_text
 
     collection = Collection.open(folder, sample=sample)
-    values = load(trace_id, collection.state).values
-    owner = values["scope"]["reader"]
-    if owner is not None and owner != reader:
-        raise UsageError(
-            f"trace {values['id']} was made for another reader group; give it with --reader"
-        )
+    with _Bar() as bar:
+        values = past_trace(trace_id, collection, reader, bar).values
     if as_json:
         _print_json(values)
     else:
@@ -206,51 +238,69 @@ def _day(text: str | None) -> date | None:
         raise UsageError(f"{text!r} is no date; expected one such as 2026-03-01") from None
 
 
-def _answer(assistant: Assistant, question: str, scope: Scope, as_json: bool) -> None:
+def _answer(assistant: Assistant, question: str, scope: Scope, as_json: bool) -> bool:
+    """Ask, keep the trace, print. Returns whether there is a result, also a negative one."""
     from atlas.show import answer_text
     from atlas.trace import line, save
 
     trace = assistant.ask(question, scope)
-    click.echo(line(trace) if as_json else answer_text(trace.values))
     try:
         save(trace, assistant.collection.state)
     except AtlasError as error:
         _notes((str(error),))
-    if trace.status == "failed":
-        sys.exit(3)
+    click.echo(line(trace) if as_json else answer_text(trace.values))
+    return trace.status != "failed"
 
 
-def _loop(assistant: Assistant, scope: Scope, as_json: bool) -> None:
+def _loop(assistant: Assistant, scope: Scope, as_json: bool) -> bool:
+    from atlas.show import printable
+
     click.echo("Ask a question; an empty line ends.", err=True)
     while True:
         try:
             question = input("? ").strip()
-        except (EOFError, KeyboardInterrupt):
+        except EOFError:
             click.echo(err=True)
-            return
+            return True
         if not question:
-            return
+            return True
         try:
             _answer(assistant, question, scope, as_json)
         except UsageError as error:
-            click.echo(f"atlas: {error}", err=True)
+            click.echo(f"atlas: {printable(str(error))}", err=True)
         click.echo()
 
 
-def _batch(assistant: Assistant, scope: Scope, as_json: bool) -> None:
-    asked = 0
-    for text in sys.stdin:
-        if text.strip():
-            if asked and not as_json:
-                click.echo()
-            _answer(assistant, text.strip(), scope, as_json)
-            asked += 1
-    if not asked:
-        raise UsageError("no question; write it after `ask`, in quotation marks")
+def _batch(assistant: Assistant, scope: Scope, as_json: bool) -> bool:
+    """Answer every line of stdin; one that is no question is named and passed over."""
+    from atlas.assistant import clean_question
+
+    whole, answered = True, 0
+    refused: UsageError | None = None
+    for number, text in enumerate(sys.stdin or (), 1):
+        if not text.strip():
+            continue
+        try:
+            clean_question(text)
+        except UsageError as error:
+            refused = UsageError(f"line {number} of stdin: {error}")
+            _notes((str(refused),))
+            whole = False
+            continue
+        if answered and not as_json:
+            click.echo()
+        whole &= _answer(assistant, text.strip(), scope, as_json)
+        answered += 1
+    if not answered:
+        raise refused or UsageError("no question; write it after `ask`, in quotation marks")
+    return whole
 
 
 def _print_json(values: Any) -> None:
-    click.echo(json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False, default=str))
+    from atlas.trace import escaped
+
+    text = json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False, default=str)
+    click.echo(escaped(text))
 
 
 def _notes(notes: Sequence[str]) -> None:
@@ -294,4 +344,7 @@ class _Bar:
 
 def main() -> None:
     """The `atlas` command."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without UTF-8 is no reason to fail
     cli(prog_name="atlas")

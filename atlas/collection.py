@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atlas.errors import CollectionError, DocumentError, UsageError
+from atlas.metadata import relative
 from atlas.records import Document, Skipped
 from atlas.settings import Settings, load_settings
 
@@ -61,7 +62,11 @@ class Collection:
     def files(self) -> list[Path]:
         """Every document file below `documents/`, sorted by path; hidden ones are passed over."""
         found: list[Path] = []
-        for folder, names, files in os.walk(self.root / "documents"):
+
+        def unlistable(error: OSError) -> None:
+            found.append(Path(error.filename))  # reading it will say why
+
+        for folder, names, files in os.walk(self.root / "documents", onerror=unlistable):
             names[:] = [name for name in names if not name.startswith(".")]
             found += [
                 Path(folder, name)
@@ -95,8 +100,7 @@ class Collection:
             try:
                 return known(path) or read_document(path, self.root)
             except DocumentError as error:
-                where = path.relative_to(self.root).as_posix()
-                return Skipped(path=where, reason=error.reason)
+                return Skipped(path=relative(path, self.root), reason=error.reason)
             finally:
                 done()
 
@@ -118,9 +122,11 @@ class Collection:
             missing = set(self.settings.sample) - {document.id for document in good}
             if missing:
                 names = ", ".join(sorted(missing))
-                raise CollectionError(
-                    f"{self.root / 'atlas.yaml'}: `sample` names {names}; no such document"
-                )
+                problem = f"{self.root / 'atlas.yaml'}: `sample` names {names}; no such document"
+                if skipped:
+                    first, count = skipped[0], len(skipped)
+                    problem += f" ({count} skipped, first: {first.path}: {first.reason})"
+                raise CollectionError(problem)
             good = [document for document in good if document.id in self.settings.sample]
         return tuple(good), tuple(sorted(skipped, key=lambda item: item.path))
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import os
 import re
+import stat
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import Any
 
 from atlas.errors import DocumentError
 from atlas.markdown import read_markdown
+from atlas.metadata import READER_VERSION, printable, relative
 from atlas.pdf import read_pdf
 from atlas.records import Document, Metadata, Reading
 from atlas.yaml_files import Located, YamlError, parse
@@ -26,9 +29,6 @@ MARKDOWN = (".md", ".markdown")
 PDF = (".pdf",)
 MAX_BYTES = 50_000_000
 KEYS = ("id", "title", "products", "readers", "valid_from", "valid_to", "supersedes", "kind")
-READER_VERSION = 1
-"""Raise it when reading a file gives another text, so that indexes are rebuilt."""
-
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n|)---[ \t]*(?:\n|\Z)", re.DOTALL)
 _ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
@@ -78,7 +78,12 @@ def read_document(path: Path, root: Path) -> Document:
 
 def _bytes(path: Path) -> bytes:
     try:
-        if path.stat().st_size > MAX_BYTES:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            os.listdir(path)  # a folder stands here where it could not be listed: says why
+        if not stat.S_ISREG(status.st_mode):  # reading a pipe or a device might never end
+            raise DocumentError(path, "is no regular file; replace it by one")
+        if status.st_size > MAX_BYTES:
             raise DocumentError(path, f"larger than {MAX_BYTES // 1_000_000} MB; split it")
         return path.read_bytes()
     except OSError as error:
@@ -92,10 +97,8 @@ def _text(path: Path) -> tuple[str, tuple[str, ...]]:
     try:
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
             text = data.decode("utf-16")
-        elif b"\0" in data[:200]:
-            text = data.decode("utf-16-be" if data[:1] == b"\0" else "utf-16-le")
         else:
-            text = data.decode("utf-8-sig")
+            text = data.decode(_utf16(data) or "utf-8-sig")
     except UnicodeDecodeError:
         try:
             text = data.decode("cp1252")
@@ -109,12 +112,26 @@ def _text(path: Path) -> tuple[str, tuple[str, ...]]:
     return text.replace("\r\n", "\n").replace("\r", "\n"), warnings
 
 
+def _utf16(data: bytes) -> str | None:
+    """The byte order of UTF-16 text without a mark, told by where the zero bytes stand.
+
+    Latin text has them in every second byte, other scripts at least in spaces and line ends; a
+    stray zero byte or zeros in even and odd places are no text.
+    """
+    even, odd = data[0:400:2], data[1:400:2]
+    if odd.count(0) > len(odd) / 20 and not even.count(0):
+        return "utf-16-le"
+    return "utf-16-be" if even.count(0) > len(even) / 20 and not odd.count(0) else None
+
+
 def _front_matter(path: Path, text: str) -> tuple[Located | None, str]:
     if not re.match(r"---[ \t]*\n", text):
         return None, text
     match = _FRONT_MATTER.match(text)
     if match is None:
-        raise DocumentError(path, "line 1: the front matter is not closed; add a line `---`")
+        raise DocumentError(
+            path, f"{path.name}:1: the front matter is not closed; add a line `---`"
+        )
     return _load(path, match.group(1), 2), text[match.end() :]
 
 
@@ -158,11 +175,9 @@ class _Fields:
         value = self.values.get(key)
         if value is None or value == "":
             return ""
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            value = str(value)
-        if not isinstance(value, str):
+        if self.located is None or isinstance(value, list | dict):
             raise self.refuse(key, f"{key} is {value!r}; expected text")
-        return " ".join(value.split())
+        return " ".join(self.located.written[(key,)].split())
 
     def words(self, key: str) -> tuple[str, ...]:
         value = self.values.get(key)
@@ -183,6 +198,8 @@ class _Fields:
 def _metadata(path: Path, root: Path, located: Located | None, reading: Reading) -> Metadata:
     given = _Fields(path, located)
     document_id = given.text("id") or re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")
+    if not document_id:
+        raise given.refuse("id", "no id can be made of the file name; add a line `id: NAME`")
     if not _ID.fullmatch(document_id):
         raise given.refuse("id", f"id {document_id!r}: expected letters, digits, `-`, `.` and `_`")
     first_heading = next((s.titles[-1] for s in reading.sections if s.titles), "")
@@ -195,8 +212,8 @@ def _metadata(path: Path, root: Path, located: Located | None, reading: Reading)
         raise given.refuse("supersedes", f"{document_id} supersedes itself; name the older one")
     return Metadata(
         id=document_id,
-        title=given.text("title") or reading.title or heading or path.stem,
-        path=path.relative_to(root).as_posix(),
+        title=given.text("title") or reading.title or heading or printable(path.stem),
+        path=relative(path, root),
         kind=given.text("kind"),
         products=given.words("products"),
         readers=given.words("readers"),

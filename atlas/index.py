@@ -3,6 +3,7 @@
 The state folder holds `full/` and `sample/`, each with generations `g-…` and a file `CURRENT` that
 names the one in use. A new generation is written beside the old one and comes into use when
 `CURRENT` is renamed into place, so readers see the old index or the new one and nothing between.
+A reader holds a shared lock on its generation, which is kept as long as anybody reads it.
 
     manifest.json      schema, settings, model, counts, and the sha256 of every other file
     sources.json       every file of the collection as it was: size, time, sha256, why skipped
@@ -20,11 +21,14 @@ machine. Damage is named and never answered from.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
+import re
+import secrets
 import shutil
-import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -38,8 +42,8 @@ from numpy.typing import NDArray
 from atlas.errors import IndexDamagedError
 from atlas.keyword import Postings, build_postings
 from atlas.metadata import metadata_from_json, metadata_json
+from atlas.models.verified import Verified, sha256, write_whole
 from atlas.records import Block, Document, Section, Unit
-from atlas.stamps import Stamps, sha256, write_atomically
 
 SCHEMA = 1
 
@@ -89,8 +93,9 @@ def write_index(
     import faiss
 
     folder.mkdir(parents=True, exist_ok=True)
-    place = Path(tempfile.mkdtemp(prefix="g-", dir=folder))
+    place = folder / f"g-{secrets.token_hex(6)}"
     try:
+        place.mkdir()
         flat = [block for group in blocks for block in group]
         _write_lines(place, "document", (_document_json(document) for document in documents))
         _write_lines(place, "block", (_block_json(block) for block in flat))
@@ -112,7 +117,8 @@ def write_index(
         build_postings(keyword_terms, place)
         index = faiss.IndexFlatIP(vectors.shape[1])
         index.add(np.ascontiguousarray(vectors, np.float32))
-        faiss.write_index(index, str(place / "vectors.faiss"))
+        # FAISS's own writer only prints that the disk is full where it fails on closing the file.
+        (place / "vectors.faiss").write_bytes(faiss.serialize_index(index).data)
         files = {
             path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)}
             for path in sorted(place.iterdir())
@@ -125,20 +131,45 @@ def write_index(
             "dimension": int(vectors.shape[1]),
             "files": files,
         }
-        write_atomically(place / "manifest.json", _json(manifest).encode())
+        _dump(place / "manifest.json", manifest)
         for path in place.iterdir():
             _flush(path)
         _flush(place)
         checksum = sha256(place / "manifest.json")
-        write_atomically(folder / "CURRENT", f"{place.name} {checksum}".encode())
+        write_whole(folder / "CURRENT", f"{place.name} {checksum}".encode(), flush=True)
         _flush(folder)
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
-    for other in folder.glob("g-*"):
-        if other != place:
-            shutil.rmtree(other, ignore_errors=True)
+    remove_unused(folder, place.name)
     return place
+
+
+def remove_unused(folder: Path, current: str) -> None:
+    """Remove the generations below `folder` that are not `current` and that nobody reads."""
+    for other in folder.glob("g-*"):
+        if other.name == current:
+            continue
+        lock = None
+        with contextlib.suppress(BlockingIOError):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                lock = _lock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(other, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _lock(folder: Path, kind: int) -> int:
+    """A handle that locks a folder until it is closed. Raises BlockingIOError, OSError."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, kind)
+    except BlockingIOError:
+        os.close(handle)
+        raise
+    except OSError:
+        pass  # a file system without locks: as if nobody else were there
+    return handle
 
 
 def _flush(path: Path) -> None:
@@ -154,7 +185,7 @@ def _json(value: Any) -> str:
 
 
 def _dump(path: Path, value: Any) -> None:
-    path.write_text(_json(value), encoding="utf-8")
+    path.write_bytes(_json(value).encode("utf-8", "surrogatepass"))
 
 
 def _write_lines(folder: Path, name: str, rows: Iterator[dict[str, Any]]) -> None:
@@ -162,7 +193,8 @@ def _write_lines(folder: Path, name: str, rows: Iterator[dict[str, Any]]) -> Non
     position = 0
     with (folder / f"{name}s.jsonl").open("wb") as file:
         for row in rows:
-            position += file.write(_json(row).encode() + b"\n")
+            # A PDF may hold half a surrogate pair, which json.loads reads back from bytes.
+            position += file.write(_json(row).encode("utf-8", "surrogatepass") + b"\n")
             ends.append(position)
     np.save(folder / f"{name}_ends.npy", np.array(ends, np.int64))
 
@@ -247,10 +279,11 @@ class Index:
         self._block_ends = self._array("block_ends.npy")
         self.block_profile = self._array("block_profile.npy")
         self.block_document = self._array("block_document.npy")
-        rules = json.loads((folder / "profiles.json").read_text(encoding="utf-8"))
+        rules = json.loads((folder / "profiles.json").read_bytes())
         self.profiles = tuple(_profile(values) for values in rules["profiles"])
         self.supersedes: list[tuple[int, int]] = [(new, old) for new, old in rules["supersedes"]]
         self.ids: list[str] = rules["ids"]
+        self._held: weakref.finalize[[int], Index] | None = None
 
     def __len__(self) -> int:
         return len(self._block_ends)
@@ -264,25 +297,45 @@ class Index:
         current = folder / "CURRENT"
         for _ in range(3):  # a writer may swap generations between our reads
             try:
-                text = current.read_text(encoding="utf-8")
+                text = current.read_text(encoding="ascii")
             except FileNotFoundError:
                 return None
             except (OSError, UnicodeError) as error:
                 raise damaged(current, f"cannot be read ({error})") from None
-            name, _, checksum = text.partition(" ")
-            if not name.startswith("g-") or "/" in name:
+            named = re.fullmatch(r"(g-\w+) ([0-9a-f]{64})", text)
+            if named is None:
                 raise damaged(current, "does not name a generation")
-            place = folder / name
             try:
-                return cls(place, _verified(place, state, checksum))
+                return cls._open(folder / named[1], state, named[2])
             except IndexDamagedError:
                 with contextlib.suppress(OSError, UnicodeError):
-                    if current.read_text(encoding="utf-8") != text:
+                    if current.read_text(encoding="ascii") != text:
                         continue
                 raise
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                raise damaged(place, f"cannot be read ({error})") from None
         raise damaged(current, "changes faster than it can be read")
+
+    @classmethod
+    def _open(cls, place: Path, state: Path, checksum: str) -> Index:
+        try:
+            lock = _lock(place, fcntl.LOCK_SH)
+        except OSError as error:
+            raise damaged(
+                place.parent / "CURRENT", f"names {place.name}: {error.strerror}"
+            ) from None
+        try:
+            index = cls(place, _verified(place, state, checksum))
+        except BaseException as error:
+            os.close(lock)
+            if isinstance(error, OSError | ValueError | KeyError | TypeError):
+                raise damaged(place, f"cannot be read ({error})") from None
+            raise
+        index._held = weakref.finalize(index, os.close, lock)
+        return index
+
+    def close(self) -> None:
+        """Say that nothing more will be read, so that a newer generation may replace this one."""
+        if self._held is not None:
+            self._held()
 
     def block(self, number: int) -> Block:
         """Block `number`, 0 to len - 1."""
@@ -321,7 +374,7 @@ class Index:
     @cached_property
     def sources(self) -> tuple[Source, ...]:
         """The collection's files as they were."""
-        rows = json.loads((self.folder / "sources.json").read_text(encoding="utf-8"))
+        rows = json.loads((self.folder / "sources.json").read_bytes())
         return tuple(Source(**row) for row in rows)
 
     @cached_property
@@ -379,14 +432,14 @@ def _verified(place: Path, state: Path, checksum: str) -> dict[str, Any]:
         raise damaged(path, f"cannot be read ({error})") from None
     if schema != SCHEMA:
         raise damaged(path, f"has schema {schema}, this program reads {SCHEMA}")
-    stamps = Stamps(state)
+    verified = Verified(state / "indexes")
     for name, expected in files.items():
         file = place / name
         try:
             size = file.stat().st_size
             if size != expected["bytes"]:
                 raise damaged(file, f"has {size} bytes, expected {expected['bytes']}")
-            if not stamps.holds(file, expected["sha256"]):
+            if verified.checksum(file) != expected["sha256"]:
                 raise damaged(file, "does not match its checksum")
         except OSError as error:
             raise damaged(file, f"cannot be read ({error.strerror})") from None

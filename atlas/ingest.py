@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from atlas.blocks import split
+from atlas.blocks import SPLIT_VERSION, split
 from atlas.collection import Collection
 from atlas.errors import AtlasError, DocumentError, IndexDamagedError
 from atlas.index import SCHEMA, Index, Source, write_index
+from atlas.metadata import READER_VERSION, relative
 from atlas.models import Encoder, load_encoder
 from atlas.records import Block, Document, Skipped
 from atlas.settings import Settings
@@ -68,15 +69,14 @@ def ingest(
     """
     started = time.perf_counter()
     progress = progress or Silent()
-    with _lock(collection.state, waiting):
-        try:
-            report = _build(collection, progress, started)
-        except OSError as error:
-            raise AtlasError(
-                f"{collection.state}: the index could not be written ({error.strerror or error}); "
-                "free some space or set ATLAS_STATE to another folder; the old index is unchanged"
-            ) from None
-    return report
+    try:
+        with _lock(collection.state, waiting):
+            return _build(collection, progress, started)
+    except OSError as error:
+        raise AtlasError(
+            f"{collection.state}: the index could not be written ({error.strerror or error}); "
+            "free some space or set ATLAS_STATE to another folder; the old index is unchanged"
+        ) from None
 
 
 def index_folder(collection: Collection) -> Path:
@@ -92,9 +92,9 @@ def open_index(collection: Collection) -> Index | None:
 def why_stale(collection: Collection, index: Index) -> str:
     """Why the index is not that of the collection as it is now, or "" where it is."""
     manifest = index.manifest
-    if manifest.get("tokenizer") != TOKENIZER_VERSION:
-        return "it was made by another version of atlas"
     wanted = _about(collection)
+    if any(manifest.get(name) != wanted[name] for name in ("tokenizer", "reader", "splitter")):
+        return "it was made by another version of atlas"
     for name, value in wanted["settings"].items():
         if manifest["settings"].get(name) != value:
             return f"{name} is {value}, the index was made with {manifest['settings'].get(name)}"
@@ -117,8 +117,8 @@ def why_stale(collection: Collection, index: Index) -> str:
 def _build(collection: Collection, progress: Progress, started: float) -> IngestReport:
     settings = collection.settings
     old, damage = _old_index(collection)
-    if old and not why_stale(collection, old):
-        return _report(old, (), 0, False, started, ())
+    if old and not why_stale(collection, old) and _same_encoder(collection, old):
+        return _unchanged(old, started)
     files = collection.files()
     progress.stage("reading", len(files))
     stamps = {path: stamp for path, _, stamp in _stamps(collection)}
@@ -131,7 +131,10 @@ def _build(collection: Collection, progress: Progress, started: float) -> Ingest
     encoder = load_encoder(settings.encoder, collection.state)
     vectors, recomputed, warnings = _vectors(collection, encoder, flat, progress)
     numbers = {document.metadata.path: place for place, document in enumerate(documents)}
-    reasons = {item.path: item.reason for item in skipped}
+    reasons: dict[str, str] = {}
+    for item in skipped:
+        known = reasons.get(item.path)
+        reasons[item.path] = f"{known}; {item.reason}" if known else item.reason
     sources = [
         Source(
             path=path,
@@ -145,8 +148,10 @@ def _build(collection: Collection, progress: Progress, started: float) -> Ingest
     ]
     about = _about(collection)
     about["encoder"] = {"name": encoder.name, "fingerprint": encoder.fingerprint}
-    place = write_index(
-        _folder(collection),
+    if old:
+        old.close()
+    write_index(
+        index_folder(collection),
         documents=documents,
         blocks=groups,
         keyword_terms=[terms(keyword_text(block, settings)) for block in flat],
@@ -154,7 +159,6 @@ def _build(collection: Collection, progress: Progress, started: float) -> Ingest
         sources=sources,
         about=about,
     )
-    del place
     notes = (
         damage
         + warnings
@@ -175,6 +179,12 @@ def _build(collection: Collection, progress: Progress, started: float) -> Ingest
     )
 
 
+def _same_encoder(collection: Collection, index: Index) -> bool:
+    """The files of a model can change under its name, which no stamp of a document tells."""
+    encoder = load_encoder(collection.settings.encoder, collection.state)
+    return bool(index.manifest["encoder"]["fingerprint"] == encoder.fingerprint)
+
+
 def keyword_text(block: Block, settings: Settings) -> str:
     """The text of a block as keyword search sees it."""
     return block.searched if settings.prefix in ("both", "keyword") else block.text
@@ -183,10 +193,6 @@ def keyword_text(block: Block, settings: Settings) -> str:
 def vector_text(block: Block, settings: Settings) -> str:
     """The text of a block as the encoder sees it."""
     return block.searched if settings.prefix in ("both", "vector") else block.text
-
-
-def _folder(collection: Collection) -> Path:
-    return index_folder(collection)
 
 
 def _old_index(collection: Collection) -> tuple[Index | None, tuple[str, ...]]:
@@ -203,7 +209,7 @@ def _known(collection: Collection, old: Index | None) -> Callable[[Path], Docume
     before = {source.path: source for source in old.sources} if old else {}
 
     def lookup(path: Path) -> Document | None:
-        source = before.get(path.relative_to(collection.root).as_posix())
+        source = before.get(relative(path, collection.root))
         if old is None or source is None or source.document is None:
             return None
         try:
@@ -243,30 +249,25 @@ def _about(collection: Collection) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "tokenizer": TOKENIZER_VERSION,
+        "reader": READER_VERSION,
+        "splitter": SPLIT_VERSION,
         "settings": settings.index_key(),
         "sample": list(settings.sample) if collection.sample else None,
         "rules": {"products": sorted(settings.products), "readers": sorted(settings.readers)},
     }
 
 
-def _report(
-    index: Index,
-    warnings: tuple[str, ...],
-    recomputed: int,
-    built: bool,
-    started: float,
-    extra: tuple[Skipped, ...],
-) -> IngestReport:
+def _unchanged(index: Index, started: float) -> IngestReport:
     skipped = tuple(
         Skipped(path=source.path, reason=source.reason) for source in index.sources if source.reason
     )
     return IngestReport(
         documents=len(index.ids),
         blocks=len(index),
-        skipped=skipped + extra,
-        warnings=warnings,
-        recomputed=recomputed,
-        built=built,
+        skipped=skipped,
+        warnings=(),
+        recomputed=0,
+        built=False,
         seconds=time.perf_counter() - started,
     )
 
@@ -280,7 +281,7 @@ def _stamps(collection: Collection) -> Iterator[tuple[str, Path, tuple[int, int]
                 stat = part.stat()
                 size += stat.st_size
                 modified += stat.st_mtime_ns
-        yield path.relative_to(collection.root).as_posix(), path, (size, modified)
+        yield relative(path, collection.root), path, (size, modified)
 
 
 @contextlib.contextmanager

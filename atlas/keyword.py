@@ -45,7 +45,7 @@ def build_postings(corpus: Iterable[Sequence[str]], folder: Path) -> None:
         rank[numbers[word]] = place
     ids = rank[np.array(term_ids, np.int64)] if term_ids else np.empty(0, np.int64)
     order = np.argsort(ids, kind="stable")
-    encoded = [word.encode() for word in ordered]
+    encoded = [_bytes(word) for word in ordered]
     (folder / "terms.bin").write_bytes(b"".join(encoded))
     np.save(folder / "term_ends.npy", np.cumsum([len(word) for word in encoded], dtype=np.int64))
     ends = np.cumsum(np.bincount(ids, minlength=len(ordered)), dtype=np.int64)
@@ -53,6 +53,10 @@ def build_postings(corpus: Iterable[Sequence[str]], folder: Path) -> None:
     np.save(folder / "posting_blocks.npy", np.array(blocks, np.int32)[order])
     np.save(folder / "posting_counts.npy", np.array(counts, np.int32)[order])
     np.save(folder / "block_lengths.npy", np.array(lengths, np.int32))
+
+
+def _bytes(term: str) -> bytes:
+    return term.encode("utf-8", "surrogatepass")
 
 
 class Postings:
@@ -79,12 +83,12 @@ class Postings:
         if self._term_bytes is None:
             self._term_bytes = self._terms.read_bytes()
         start = int(self.term_ends[number - 1]) if number else 0
-        return self._term_bytes[start : int(self.term_ends[number])].decode()
+        return self._term_bytes[start : int(self.term_ends[number])].decode(errors="surrogatepass")
 
     def find(self, term: str) -> int | None:
         """The number of a term, or None where no block has it."""
-        wanted = term.encode()
-        place = bisect_left(range(len(self)), wanted, key=lambda i: self.term(i).encode())
+        # Python orders texts by code point, and the terms were sorted by it.
+        place = bisect_left(range(len(self)), term, key=self.term)
         return place if place < len(self) and self.term(place) == term else None
 
     def span(self, number: int) -> tuple[int, int]:

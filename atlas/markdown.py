@@ -17,6 +17,10 @@ from markdown_it.token import Token
 from atlas.records import Reading, Section, Unit, UnitKind
 
 _CAPTION = re.compile(r"(figure|fig\.|table|abbildung)\s+\w+\s*[:.]", re.IGNORECASE)
+_BREAK = re.compile(r"<(?:br|hr|p|/p|div|/div|li|/li)\b", re.IGNORECASE)
+_INLINE = frozenset(
+    "a abbr b bdi bdo cite code del em i ins kbd mark q s small span strong sub sup u".split()
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u2060\ufeff\u00ad]")
 
 
@@ -34,7 +38,8 @@ class _Builder:
 
     def __init__(self) -> None:
         self.title = ""
-        self.text = ""
+        self.parts: list[str] = []
+        self.length = 0
         self.sections: list[Section] = []
         self.units: list[Unit] = []
         self.path: list[tuple[int, str]] = []
@@ -57,11 +62,11 @@ class _Builder:
         close = bool(self.units) and kind in ("item", "row") and self.units[-1].kind == kind
         if close and kind == "row" and header is None:
             close = False
-        if self.text:
-            self.text += "\n" if close else "\n\n"
-        start = len(self.text)
-        self.text += words
-        self.units.append(Unit(kind=kind, start=start, end=len(self.text), header=header))
+        gap = ("\n" if close else "\n\n") if self.parts else ""
+        start = self.length + len(gap)
+        self.length = start + len(words)
+        self.parts += (gap, words)
+        self.units.append(Unit(kind=kind, start=start, end=self.length, header=header))
 
     def _close(self) -> None:
         if self.units or self.headings:
@@ -73,7 +78,7 @@ class _Builder:
 
     def reading(self) -> Reading:
         self._close()
-        return Reading(title=self.title, text=self.text, sections=tuple(self.sections))
+        return Reading(title=self.title, text="".join(self.parts), sections=tuple(self.sections))
 
 
 def _walk(tokens: Sequence[Token], out: _Builder) -> None:
@@ -82,7 +87,7 @@ def _walk(tokens: Sequence[Token], out: _Builder) -> None:
     cells: list[str] = []
     header: tuple[int, int] | None = None
     heading = 0
-    in_item = in_row = False
+    in_item = in_row = in_head = False
     for token in tokens:
         match token.type:
             case "heading_open":
@@ -103,14 +108,17 @@ def _walk(tokens: Sequence[Token], out: _Builder) -> None:
             case "list_item_close":
                 in_item = bool(lists) and len(lists) > 1
             case "table_open":
-                header = None
+                header, in_head = None, True
+            case "thead_close":
+                in_head = False
             case "tr_open":
                 cells, in_row = [], True
             case "tr_close":
                 in_row = False
-                out.unit("row", " | ".join(cells) if any(cells) else "", header)
-                if header is None and out.units and out.units[-1].kind == "row":
-                    header = (out.units[-1].start, out.units[-1].end)
+                if any(cells):  # the rows of a table with an empty header stand for themselves
+                    out.unit("row", " | ".join(cells), header)
+                    if in_head:
+                        header = (out.units[-1].start, out.units[-1].end)
             case "inline":
                 words = _words(token.children or [])
                 if heading:
@@ -124,7 +132,8 @@ def _walk(tokens: Sequence[Token], out: _Builder) -> None:
                     caption = _is_image(token) or _CAPTION.match(words)
                     out.unit("caption" if caption else "paragraph", words)
             case "fence" | "code_block":
-                out.unit("code", "\n".join(line.rstrip() for line in token.content.splitlines()))
+                code = unicodedata.normalize("NFC", token.content)
+                out.unit("code", "\n".join(line.rstrip() for line in code.splitlines()).strip("\n"))
             case "html_block":
                 out.unit("paragraph", _fold(_html_words(token.content)))
 
@@ -134,12 +143,16 @@ def _is_image(token: Token) -> bool:
     return len(children) == 1 and children[0].type == "image"
 
 
+def _is_break(token: Token) -> bool:
+    return token.type == "html_inline" and _BREAK.match(token.content) is not None
+
+
 def _words(children: Sequence[Token]) -> str:
     parts: list[str] = []
     for child in children:
         if child.type in ("text", "code_inline"):
             parts.append(child.content)
-        elif child.type in ("softbreak", "hardbreak"):
+        elif child.type in ("softbreak", "hardbreak") or _is_break(child):
             parts.append(" ")
         elif child.type == "image":
             parts.append(_words(child.children or []))
@@ -158,9 +171,15 @@ class _TagStripper(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.silent += tag in ("script", "style")
+        self._gap(tag)
 
     def handle_endtag(self, tag: str) -> None:
         self.silent -= tag in ("script", "style") and self.silent > 0
+        self._gap(tag)
+
+    def _gap(self, tag: str) -> None:
+        if tag not in _INLINE:
+            self.parts.append(" ")
 
     def handle_data(self, data: str) -> None:
         if not self.silent:
@@ -171,4 +190,4 @@ def _html_words(markup: str) -> str:
     stripper = _TagStripper()
     stripper.feed(markup)
     stripper.close()
-    return " ".join(stripper.parts)
+    return "".join(stripper.parts)

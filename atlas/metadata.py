@@ -1,11 +1,25 @@
-"""Metadata <-> plain JSON values, as the index keeps it."""
+"""Metadata <-> plain JSON values, as the index keeps it; a file's name in it. Loads no parser."""
 
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from atlas.records import Metadata
+
+READER_VERSION = 2
+"""Raise it when reading a file gives another text, so that indexes are rebuilt."""
+
+
+def relative(path: Path, root: Path) -> str:
+    """A file's place in the collection, with forward slashes, as it can be stored and printed."""
+    return printable(path.relative_to(root).as_posix())
+
+
+def printable(name: str) -> str:
+    """A file name with bytes that are no UTF-8 written as `\\udcfc`."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def metadata_json(metadata: Metadata) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from dataclasses import replace
 from atlas.models import Reranker
 from atlas.records import Hit
 
-SLOPE = 1.0
-OFFSET = 0.0
+SLOPE = 0.27
+OFFSET = -1.6
 
 
 def rerank(

@@ -18,13 +18,23 @@ from atlas.errors import UsageError
 from atlas.index import Index, Profile
 from atlas.records import Scope
 from atlas.settings import Settings
-from atlas.words import Token, is_code, stem, tokens
+from atlas.words import UNITS, Token, is_code, stem, tokens
 
-_YEAR = re.compile(
-    r"(?<![\w.,/-])((?:19|20)\d\d)(?![\w]|[.,/-]\d|\s?(?:km|mm|wh|mah|eur|€|euros?)\b)"
+_COUNTED = (
+    "charges?|cycles?|hours?|hrs?|kilomet(?:er|re)s?|lumens?|lux|met(?:er|re)s?|miles?|minutes?|"
+    "newtons?|people|pieces?|rpm|seconds?|steps?|times|turns?"
 )
+_UNIT = "|".join(sorted((re.escape(unit) for unit in UNITS if unit != "a"), key=len, reverse=True))
+_YEAR = re.compile(
+    rf"""(?<![\w.,/€$£-])(?<![€$£]\s)(?<!every\s)
+    ((?:19|20)\d\d)
+    (?!\w|[.,/-]\d|[\s-]?(?:{_UNIT}|(?:charging\s)?(?:{_COUNTED}))(?!\w)|\s?[€$£])""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A year, and not an amount of something: `in 2025`, but not `2025 km` nor `2,025`."""
 _DAY = re.compile(r"(?<!\d)((?:19|20)\d\d-\d\d-\d\d)(?!\d)")
-_REVISION = re.compile(r"\brev(?:ision|\.)?\s*(\d+)\b|\br(\d{1,2})\b", re.IGNORECASE)
+_REVISION = re.compile(r"\brev(?:ision|\.)?\s*(\d+)\b|(?<![\w-])r(\d{1,2})(?![\w-])", re.IGNORECASE)
+"""`revision 1` or a lone `R1`; the R1 of `WARR-R1` names that document and no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,25 +58,35 @@ class ScopeView:
     """Equal keys mean equal `blocks`."""
 
 
-def check_scope(scope: Scope, settings: Settings, index: Index) -> None:
-    """Raises UsageError for a reader group or product that the collection does not have."""
+def check_reader(reader: str | None, settings: Settings, index: Index) -> None:
+    """Raises UsageError for a reader group that the collection does not have."""
     readers = _readers(settings, index.profiles)
-    if scope.reader is not None and scope.reader not in readers:
+    if reader is not None and reader not in readers:
         known = ", ".join(readers) if readers else "it has none; leave --reader out"
-        raise UsageError(f"unknown reader group {scope.reader!r}; this collection has: {known}")
-    products = _all_products(settings, index.profiles)
-    for product in scope.products:
-        if product not in products:
-            known = ", ".join(products) if products else "it has none; leave --product out"
-            raise UsageError(f"unknown product {product!r}; this collection has: {known}")
+        raise UsageError(f"unknown reader group {reader!r}; this collection has: {known}")
+
+
+def unreadable(documents: Iterable[str], reader: str | None, index: Index) -> list[str]:
+    """Those of some document ids that a reader may not read as the index is now, or that it lacks.
+
+    What a trace names is checked with this before the trace is shown again.
+    """
+    numbers = {name: number for number, name in enumerate(index.ids)}
+    refused = []
+    for name in dict.fromkeys(documents):
+        own = index.blocks_of(numbers[name]) if name in numbers else range(0)
+        if not own or not _may_read(index.profiles[int(index.block_profile[own[0]])], reader):
+            refused.append(name)
+    return refused
 
 
 def view(question: str, scope: Scope, settings: Settings, index: Index, today: date) -> ScopeView:
     """Apply a scope, narrowed by what the question names, to an index.
 
-    Raises UsageError as `check_scope` does.
+    Raises UsageError for a reader group that the collection does not have, and for a product of
+    the caller that it does not have, as far as this reader can see on that day.
     """
-    check_scope(scope, settings, index)
+    check_reader(scope.reader, settings, index)
     day = scope.date or today
     days = _days(question, day)
     named_ids = _named_documents(question, index.ids)
@@ -77,6 +97,7 @@ def view(question: str, scope: Scope, settings: Settings, index: Index, today: d
     ]
     seen = [profile for ok, profile in zip(current, index.profiles, strict=True) if ok]
     known = _all_products(settings, seen)
+    _check_products(scope.products, known)
     names = product_names(settings, known)
     mentions = find_products(question, names)
     found = [mention.product for mention in mentions if mention.product]
@@ -88,14 +109,16 @@ def view(question: str, scope: Scope, settings: Settings, index: Index, today: d
     fitting = [fits(profile) for profile in index.profiles]
     allowed = np.array([a and b for a, b in zip(current, fitting, strict=True)], bool)
     blocks: NDArray[np.bool_] = allowed[index.block_profile] if len(index) else np.zeros(0, bool)
-    removed = _superseded(index, blocks, named_ids)
-    for number in removed:
-        blocks[index.blocks_of(number)] = False
+    named_blocks = np.zeros(len(index), bool)
     for number in named_ids:
         own = index.blocks_of(number)
         if len(own):
             profile = int(index.block_profile[own[0]])
-            blocks[own] = readable[profile] and fitting[profile]
+            named_blocks[own] = readable[profile] and fitting[profile]
+    removed = _replaced(index, blocks, named_blocks)
+    for number in removed:
+        blocks[index.blocks_of(number)] = False
+    blocks |= named_blocks
     return ScopeView(
         reader=scope.reader,
         day=day,
@@ -162,17 +185,35 @@ def _named_documents(question: str, ids: Sequence[str]) -> list[int]:
     ]
 
 
-def _superseded(index: Index, blocks: NDArray[np.bool_], named: Sequence[int]) -> list[int]:
-    """Documents that another one in scope replaces, unless the question names them."""
-    removed = []
+def _replaced(index: Index, blocks: NDArray[np.bool_], named: NDArray[np.bool_]) -> list[int]:
+    """Documents that give way to another one in scope.
+
+    The older of two gives way to the newer, unless the question names the older and not the
+    newer: then it is the newer one that is not asked about.
+    """
+
+    def within(number: int, mask: NDArray[np.bool_]) -> bool:
+        own = index.blocks_of(number)
+        return len(own) > 0 and bool(mask[own[0]])
+
+    removed = set()
     for newer, older in index.supersedes:
-        own = index.blocks_of(newer)
-        if older not in named and len(own) and blocks[own[0]]:
-            removed.append(older)
-    return sorted(set(removed))
+        if within(older, named):
+            if not within(newer, named):
+                removed.add(newer)
+        elif within(newer, blocks) or within(newer, named):
+            removed.add(older)
+    return sorted(removed)
 
 
 # ---- products -------------------------------------------------------------------------------
+
+
+def _check_products(products: Iterable[str], known: Sequence[str]) -> None:
+    for product in products:
+        if product not in known:
+            names = ", ".join(known) if known else "it has none; leave --product out"
+            raise UsageError(f"unknown product {product!r}; this collection has: {names}")
 
 
 def _all_products(settings: Settings, profiles: Iterable[Profile]) -> tuple[str, ...]:

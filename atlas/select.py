@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from atlas.records import Block, Dropped, Hit, Selection
+from atlas.records import Dropped, Hit, Selection
 from atlas.settings import Settings
 
-STRAGGLER = 0.1
+STRAGGLER = 0.04
 """A hit with less than this share of the best score is a straggler."""
 
 
@@ -63,13 +63,6 @@ def prompt_order(kept: Sequence[Hit]) -> list[Hit]:
     front = list(kept[0::2])
     back = list(kept[1::2])
     return front + back[::-1]
-
-
-def whole_table(block: Block, pieces: Sequence[Block]) -> list[Block]:
-    """The other pieces of a block's section, when its table goes on in them."""
-    if len(pieces) < 2 or not any(unit.kind == "row" for unit in block.units):
-        return []
-    return [piece for piece in pieces if piece.ref != block.ref]
 
 
 def _score(hit: Hit) -> float:

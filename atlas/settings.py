@@ -49,7 +49,7 @@ class Settings:
     """Share of the vector score in the fused one, 0 to 1; the rest is the keyword score."""
     depth: int = 10
     """Fused hits that are reranked."""
-    rerank_weight: float = 0.5
+    rerank_weight: float = 0.65
     """Share of the rerank score in the final order, 0 to 1; the rest is the fused score."""
     k: int = 5
     """Most blocks supplied to the answerer."""
@@ -160,11 +160,12 @@ def _names(where: str, key: str, value: Any) -> tuple[str, ...]:
 
 def _products(where: str, key: str, value: Any) -> dict[str, tuple[str, ...]]:
     if isinstance(value, list):
-        value = {name: [] for name in value if isinstance(name, str)}
+        value = dict.fromkeys(_names(where, key, value))
     if not isinstance(value, dict):
         raise SettingsError(f"{where}: expected `product: [other names]` lines")
     products = {
-        name: _names(where, f"products.{name}", aliases or []) for name, aliases in value.items()
+        name: _names(where, f"products.{name}", [] if aliases is None else aliases)
+        for name, aliases in value.items()
     }
     owner: dict[str, str] = {}
     for name, aliases in products.items():

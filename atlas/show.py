@@ -1,5 +1,7 @@
 """Trace -> text for a person: the answer, each source with its place, or what was looked at.
 
+A past trace is checked against the collection as it is now before it is shown again.
+
 Documents and questions are untrusted: control characters are stripped, and nothing that looks
 like a link is made into one.
 """
@@ -9,7 +11,15 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from atlas.errors import UsageError
+
+if TYPE_CHECKING:
+    from atlas.collection import Collection
+    from atlas.ingest import Progress
+    from atlas.records import Trace
 
 WIDTH = 96
 
@@ -29,6 +39,48 @@ def answer_text(values: Mapping[str, Any]) -> str:
 def trace_text(values: Mapping[str, Any]) -> str:
     """What `show` prints: the answer, then how it came about."""
     return printable("\n".join((*_answer_lines(values), "", *_detail_lines(values))))
+
+
+def past_trace(
+    wanted: str, collection: Collection, reader: str | None, progress: Progress | None = None
+) -> Trace:
+    """A past trace that a reader may still see, by its id, the beginning of it, or `last`.
+
+    The scope is checked again. Raises UsageError for an unknown trace or reader group, for a trace
+    that was made for another group, and for one that names a document which this reader may not
+    read now or which is gone: documents change after an answer was given.
+    """
+    from atlas.assistant import current_index
+    from atlas.ingest import open_index
+    from atlas.scope import check_reader, unreadable
+    from atlas.trace import load
+
+    trace = load(wanted, collection.state)
+    index = current_index(collection, progress)
+    check_reader(reader, collection.settings, index)
+    owner = trace.values["scope"]["reader"]
+    if owner is not None and owner != reader:
+        raise UsageError(
+            f"trace {trace.id} was made for another reader group; give it with --reader"
+        )
+    refused = unreadable(_documents(trace.values), reader, index)
+    if refused:  # the trace may come from the sample, or from the whole collection
+        other = replace(collection, sample=not collection.sample)
+        if open_index(other) is not None:
+            refused = unreadable(refused, reader, current_index(other, progress))
+    if refused:
+        raise UsageError(
+            f"trace {trace.id} rests on documents that this reader may not read now or that are "
+            "gone; ask the question again"
+        )
+    return trace
+
+
+def _documents(values: Mapping[str, Any]) -> list[str]:
+    """The ids of all documents that a trace names."""
+    rows = (*values["citations"], *values["context"], *values["dropped"], *values["nearest"])
+    refs = (*(row["ref"] for row in rows), *values["ranked"])
+    return list(dict.fromkeys(ref.rsplit("-", 2)[0] for ref in refs))
 
 
 def _answer_lines(values: Mapping[str, Any]) -> Iterator[str]:

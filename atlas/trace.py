@@ -20,6 +20,11 @@ from atlas.records import Answer, Dropped, Hit, Trace
 
 SCHEMA = "atlas-trace-1"
 FILE_NAME = "traces.jsonl"
+_STEERING = re.compile(
+    "[\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ue000-\uf8ff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""Control and format characters that `json.dumps` leaves as they are."""
 
 
 def make_trace(
@@ -98,7 +103,25 @@ def _rounded(value: float | None) -> float | None:
 
 def line(trace: Trace) -> str:
     """The trace as one line of JSON without its line end."""
-    return json.dumps(trace.values, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return escaped(
+        json.dumps(trace.values, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    )
+
+
+def escaped(text: str) -> str:
+    """JSON with characters that could steer a terminal or turn words around written as \\u….
+
+    The JSON's value stays the same: such characters stand in its strings only.
+    """
+    return _STEERING.sub(lambda match: "".join(map(_escape, match.group())), text)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
 
 def save(trace: Trace, state: Path) -> None:

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import snowballstemmer
 
-TOKENIZER_VERSION = 1
+TOKENIZER_VERSION = 2
 """Raise it when the terms of a text change, so that indexes are rebuilt."""
 
 NUMBER_WORDS = {
@@ -53,12 +53,14 @@ _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w,])|\d+(?:\.\d+)?"
 _UNIT = "|".join(sorted((re.escape(unit) for unit in UNITS), key=len, reverse=True))
 _TOKEN = re.compile(
     rf"""(?P<money>€)\s?(?P<amount>{_NUMBER})(?!\w)
-    | (?<![\w.])(?<![A-Za-z]-)(?P<number>{_NUMBER})[ \-]?(?P<unit>{_UNIT})(?![\w/-])
+    | (?<![\w.])(?<![A-Za-z]-)(?P<number>{_NUMBER})[ \-]?(?P<unit>{_UNIT})(?![\w-]|/[^\W\d])
     | (?<![\w])(?P<plain>{_NUMBER})(?!\w|[-/][A-Za-z]|\.\w)
     | (?P<word>\w+(?:[-/.'’&]\w+)*)
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_HYPHEN = re.compile(r"[\u2010\u2011]|(?<=[A-Za-z])\u2013(?=\d)")
+"""Signs that stand for a plain hyphen: typeset, unbreakable, or a dash within a code."""
 _stem = snowballstemmer.stemmer("english").stemWord
 
 
@@ -78,7 +80,7 @@ def terms(text: str) -> list[str]:
 
 def tokens(text: str) -> Iterator[Token]:
     """The terms of a text with their places; a compound gives several at one place."""
-    for match in _TOKEN.finditer(text):
+    for match in _TOKEN.finditer(_HYPHEN.sub("-", text)):
         for term in _terms_of(match):
             yield Token(term, match.start(), match.end())
 
@@ -124,9 +126,15 @@ def _terms_of(match: re.Match[str]) -> list[str]:
         return [_number(match["plain"])]
     word = match["word"].casefold().replace("’", "'")
     word = word.removesuffix("'s").removesuffix("'")
+    codes = word.split("/")
+    if len(codes) > 1 and all(_mixed(code) for code in codes):  # `E-417/E-471` is both
+        return [re.sub(r"\W|_", "", code) for code in (*codes, word)]
     parts = [part for part in re.split(r"[-/.'&_]", word) if part]
     if len(parts) < 2:
         return [_word(part) for part in parts]
+    values = [NUMBER_WORDS.get(part, 0) for part in parts]
+    if len(values) == 2 and values[0] >= 20 and 0 < values[1] < 10:  # `thirty-six`
+        return [str(sum(values))]
     if any(part.isdigit() for part in parts) and any(c.isalpha() for c in word):
         return _compound_code(parts)
     if all(part.isdigit() for part in parts):
@@ -135,6 +143,10 @@ def _terms_of(match: re.Match[str]) -> list[str]:
     if any(c.isdigit() for c in whole):
         return [whole]
     return [*(_word(part) for part in parts), _word(whole)]
+
+
+def _mixed(word: str) -> bool:
+    return any(c.isdigit() for c in word) and any(c.isalpha() for c in word)
 
 
 def _compound_code(parts: list[str]) -> list[str]:

@@ -33,6 +33,8 @@ class Located:
 
     value: Any
     lines: dict[Place, int]
+    written: dict[Place, str]
+    """Scalars as they are written: YAML makes 271 of `0417` and 1.1 of `1.10`."""
 
     def line(self, *place: str | int) -> int:
         """The line of `place`, or of the nearest place above it that has one."""
@@ -49,9 +51,11 @@ def parse(text: str, first_line: int = 1) -> Located:
     """
     if len(text) > MAX_CHARACTERS:
         raise YamlError(first_line, f"more than {MAX_CHARACTERS:,} characters of YAML")
-    loader = yaml.SafeLoader(text)
     lines: dict[Place, int] = {}
+    written: dict[Place, str] = {}
+    loader = None
     try:
+        loader = yaml.SafeLoader(text)
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             anchor = getattr(event, "anchor", None)
             if isinstance(event, yaml.AliasEvent) or anchor:
@@ -60,20 +64,24 @@ def parse(text: str, first_line: int = 1) -> Located:
                     f"an anchor or alias ({anchor}): write the value out instead",
                 )
         node = loader.get_single_node()
-        value = None if node is None else _build(loader, node, (), lines, first_line, 0)
+        value = None if node is None else _build(loader, node, (), lines, written, first_line, 0)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = first_line + (mark.line if mark else 0)
         raise YamlError(line, f"not valid YAML: {error.problem or error.context}") from None
+    except yaml.reader.ReaderError as error:
+        line = first_line + text.count("\n", 0, error.position)
+        raise YamlError(
+            line, f"not valid YAML: the character U+{ord(text[error.position]):04X}"
+        ) from None
     except yaml.YAMLError as error:
         raise YamlError(first_line, f"not valid YAML: {str(error).splitlines()[0]}") from None
-    except (ValueError, OverflowError) as error:
-        raise YamlError(first_line, f"a value that cannot be read: {error}") from None
     except RecursionError:
         raise YamlError(first_line, f"nested deeper than {MAX_DEPTH} levels") from None
     finally:
-        loader.dispose()
-    return Located(value, lines)
+        if loader is not None:
+            loader.dispose()
+    return Located(value, lines, written)
 
 
 def _build(
@@ -81,9 +89,13 @@ def _build(
     node: yaml.Node,
     place: Place,
     lines: dict[Place, int],
+    written: dict[Place, str],
     first_line: int,
     depth: int,
 ) -> Any:
+    def below(step: str | int, child: yaml.Node) -> Any:
+        return _build(loader, child, (*place, step), lines, written, first_line, depth + 1)
+
     line = first_line + node.start_mark.line
     lines.setdefault(place, line)
     if depth > MAX_DEPTH:
@@ -98,16 +110,17 @@ def _build(
             if key in values:
                 raise YamlError(key_line, f"the key {key!r} stands twice: keep one")
             lines[(*place, key)] = key_line
-            values[key] = _build(loader, value_node, (*place, key), lines, first_line, depth + 1)
+            values[key] = below(key, value_node)
         return values
     if isinstance(node, yaml.SequenceNode):
-        return [
-            _build(loader, item, (*place, number), lines, first_line, depth + 1)
-            for number, item in enumerate(node.value)
-        ]
+        return [below(number, item) for number, item in enumerate(node.value)]
     if node.tag not in _PLAIN_TAGS:
         raise YamlError(line, f"a value of type {node.tag}: use plain text, numbers and dates")
-    return loader.construct_object(node)
+    written[place] = str(node.value)
+    try:
+        return loader.construct_object(node)
+    except (ValueError, OverflowError) as error:
+        raise YamlError(line, f"{node.value!r} cannot be read: {error}") from None
 
 
 _PLAIN_TAGS = {

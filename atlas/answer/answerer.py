@@ -124,12 +124,13 @@ def _found(question: Question, kept: Sequence[Hit], material: Material) -> list[
 
 
 def _best(question: Question, found: Sequence[Candidate], material: Material) -> Judged | None:
-    """The most probable of the first candidates."""
-    return max(
-        (judge(question, item, material) for item in found[:CONSIDERED]),
-        key=lambda item: item.probability,
-        default=None,
-    )
+    """The first of the best candidates that is probable enough, else the most probable one."""
+    judged: list[Judged] = []
+    for item in found[:CONSIDERED]:
+        judged.append(judge(question, item, material))
+        if judged[-1].probability >= threshold():
+            return judged[-1]
+    return max(judged, key=lambda item: item.probability, default=None)
 
 
 def judge(question: Question, candidate: Candidate, material: Material) -> Judged:

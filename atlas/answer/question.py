@@ -123,7 +123,8 @@ class Question:
 def analyse(text: str, without: frozenset[str] = frozenset()) -> Question:
     """Take a question apart. Terms in `without` (the products it names) are left out."""
     folded = _POLITE.sub("", " ".join(text.casefold().replace("’", "'").split()))
-    asked = kind_asked(folded)
+    asking = [piece for piece in _JOINT.split(folded) if _ASKS.match(piece.strip())]
+    asked = kind_asked(asking[0].strip() if asking else folded)
     ignored = without | _ASKING | set(UNITS)
     words = [term for term in content_terms(text) if term not in ignored]
     return Question(text=text, asked=asked, terms=tuple(words))

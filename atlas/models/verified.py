@@ -1,9 +1,10 @@
 """Which files on this machine have been checked: path -> sha256, hashing only what is new.
 
-Enters: a path. Leaves: its sha256, from memory while the file's stamp (size, times, inode) is the
-one that was hashed. Refuses: nothing; a missing file raises FileNotFoundError for the caller to
-name. The memory is `verified.json` in the state folder's `models`; losing it costs one more hash
-per file (about 40 ms for 34 MB), so a read-only or damaged memory is not an error.
+Enters: a path, of a model or of an index. Leaves: its sha256, from memory while the file's stamp
+(size, times, inode) is the one that was hashed. Refuses: nothing; a missing file raises
+FileNotFoundError for the caller to name. The memory is `verified.json` in a folder of the state
+folder; losing it costs one more hash per file (about 40 ms for 34 MB), so a read-only or damaged
+memory is not an error. Files are also written here, whole or not at all. Loads nothing heavy.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _WRITING = threading.Lock()
 
 
 class Verified:
-    """Remembered checksums under `store`, the `models` folder of a state folder."""
+    """Remembered checksums under `store`, a folder of the state folder."""
 
     def __init__(self, store: Path) -> None:
         self.store = store
@@ -32,11 +33,10 @@ class Verified:
     def checksum(self, path: Path) -> str:
         """Sha256 of the file as 64 hex digits. Raises OSError where it cannot be read."""
         stamp = _stamp(path)
-        known = self._entries.get(str(path))
-        if isinstance(known, list) and known[:-1] == stamp:
+        known = self._entries.get(_key(path))
+        if isinstance(known, list) and known[:-1] == stamp and known[-1]:
             return str(known[-1])
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = sha256(path)
         self._remember(path, [*stamp, digest])
         return digest
 
@@ -61,19 +61,19 @@ class Verified:
 
     def unchanged(self, path: Path) -> bool:
         """Whether the file is there with the stamp that `wrote` remembered."""
-        known = self._entries.get(str(path))
+        known = self._entries.get(_key(path))
         try:
             return isinstance(known, list) and known[:-1] == _stamp(path)
         except OSError:
             return False
 
     def _remember(self, path: Path, entry: list[Any]) -> None:
-        self._entries[str(path)] = entry
+        self._entries[_key(path)] = entry
         with _WRITING, contextlib.suppress(OSError):
             # Another process may have written since: keep its entries, and add this one.
             entries = read_json(self.store / FILE_NAME)
             entries = {file: old for file, old in entries.items() if os.path.exists(file)}
-            write_json(self.store / FILE_NAME, entries | {str(path): entry})
+            write_json(self.store / FILE_NAME, entries | {_key(path): entry})
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -87,10 +87,37 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """Write the object whole or not at all. Raises OSError where the folder is read-only."""
+    write_whole(path, (json.dumps(value, indent=1, sort_keys=True) + "\n").encode())
+
+
+def write_whole(path: Path, data: bytes, *, flush: bool = False) -> None:
+    """Write a file beside its place and rename it in, so that no reader sees a part of it.
+
+    `flush` forces the data to the disk first. Raises OSError, and then the old file is unchanged.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            if flush:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def sha256(path: Path) -> str:
+    """The sha256 of a file as 64 hex digits. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _key(path: Path) -> str:
+    return os.path.abspath(path)
 
 
 def _stamp(path: Path) -> list[int]:

@@ -40,7 +40,7 @@ from atlas.keyword import ScopedBM25
 from atlas.models import Encoder, Reranker, load_both, load_encoder
 from atlas.records import Answer, Block, Draft, Hit, Scope, Selection, Trace
 from atlas.rerank import rerank
-from atlas.scope import Mention, ScopeView, view, with_names
+from atlas.scope import Mention, ScopeView, view, with_names, without_years
 from atlas.search import search
 from atlas.select import select
 from atlas.settings import Settings
@@ -177,7 +177,7 @@ class Assistant:
         words = clean_question(question)
         seen = view(words, scope, self.settings, self.index, date.today())
         statistics = self._statistics_of(seen)
-        named = with_names(words, seen.mentions)
+        named = without_years(with_names(words, seen.mentions))
         text, replaced = mend(named, self.index, statistics, self._is_word)
         mentioned = [mention.words for mention in seen.mentions if mention.product]
         products = frozenset(t for name in (*seen.products, *mentioned) for t in terms(name))

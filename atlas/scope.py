@@ -26,10 +26,9 @@ _COUNTED = (
 )
 _UNIT = "|".join(sorted((re.escape(unit) for unit in UNITS if unit != "a"), key=len, reverse=True))
 _YEAR = re.compile(
-    rf"""(?<![\w.,/€$£-])(?<![€$£]\s)(?<!every\s)
-    ((?:19|20)\d\d)
-    (?!\w|[.,/-]\d|[\s-]?(?:{_UNIT}|(?:charging\s)?(?:{_COUNTED}))(?!\w)|\s?[€$£])""",
-    re.IGNORECASE | re.VERBOSE,
+    r"(?<![\w.,/€$£-])(?<![€$£]\s)(?<!every\s)((?:19|20)\d\d)"
+    rf"(?!\w|[.,/-]\d|[\s-]?(?:{_UNIT}|(?:charging\s)?(?:{_COUNTED}))(?!\w)|\s?[€$£])",
+    re.IGNORECASE,
 )
 """A year, and not an amount of something: `in 2025`, but not `2025 km` nor `2,025`."""
 _DAY = re.compile(r"(?<!\d)((?:19|20)\d\d-\d\d-\d\d)(?!\d)")
@@ -299,6 +298,17 @@ def with_names(question: str, mentions: Iterable[Mention]) -> str:
         if mention.product:
             question = question[: mention.start] + mention.product + question[mention.end :]
     return question
+
+
+def without_years(question: str) -> str:
+    """The question without the years that chose its policies: the policies rarely repeat them."""
+    kept, last = "", 0
+    for match in _YEAR.finditer(question):
+        before = question[last : match.start()]
+        kept += re.sub(r"\b(?:in|from|of|for|since|during)\s+$", "", before, flags=re.IGNORECASE)
+        last = match.end()
+    shorter = " ".join((kept + question[last:]).split())
+    return shorter if re.search(r"\w", shorter) else question
 
 
 def _key(name: str) -> tuple[str, ...]:

@@ -174,7 +174,9 @@ def main() -> None:
         print("  ".join(f"{name} {value:.3f}" for name, value in row.items()))
     options_ = table(found, thresholds)
     best = max(row["balance"] for row in options_)
-    chosen = next(row for row in options_ if row["balance"] >= best - 0.01)  # rather answer than hide
+    chosen = next(
+        row for row in options_ if row["balance"] >= best - 0.01
+    )  # rather answer than hide
     print("chosen", {name: round(float(value), 3) for name, value in chosen.items()})
     if options.write:
         model = fitted(rows, 1.0)

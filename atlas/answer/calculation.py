@@ -99,17 +99,19 @@ def shown(amount: Decimal, currency: str = "") -> str:
 
 _COUNT = rf"(?P<count>\d{{1,4}}|an?|the|one|another|{'|'.join(NUMBER_WORDS)})"
 _LEAD = re.compile(
-    r"^.*?\b(?:price (?:of|for)|costs? (?:of|for)|cost|total (?:of|for)|pay for|are|is|for|of|charge for)\b",
+    r"^(?:what (?:do|does|would|will|is|are)|what's|whats|how much (?:is|are|do|does|would|will|for|more|less)?"
+    r"|by how much|(?:is|are) |(?:the )?(?:total|sum|price|cost)(?: (?:of|for))?|(?:price )?dif+er\w*(?: in price)?"
+    r"|between|(?:i|we) (?:need|want)|give me|(?:dearer|cheaper|more expensive|heavier)(?: is| are)?)\s*",
     re.IGNORECASE,
 )
 _TAIL = re.compile(
-    r"\b(?:together|in total|altogether|in all|cost|come to|all in all|in sum|please|"
+    r"\b(?:together|in total|altogether|in all|cost|come to|all in all|in sum|please|pls|"
     r"for (?:the |an? )?[\w-]+(?: bike)?|of (?:the |an? )?[\w-]+(?: bike)?)\s*\??$",
     re.IGNORECASE,
 )
-_SEVERAL = re.compile(r"\band\b|\bplus\b|\+|&|,|\bwith\b", re.IGNORECASE)
+_SEVERAL = re.compile(r"\band\b|\bplus\b|\+|&|,|\bwith\b|\bthan\b", re.IGNORECASE)
 _DIFFERENCE = re.compile(
-    r"\b(?:difference|(?:how much|what is the) (?:more|less|cheaper|dearer)|more expensive|dearer|cheaper|how much more)\b",
+    r"\b(?:dif+er\w*|(?:how much|what is the) (?:more|less|cheaper|dearer)|more expensive|dearer|cheaper|how much more)\b",
     re.IGNORECASE,
 )
 
@@ -130,17 +132,15 @@ def wanted_items(question: str) -> list[Wanted]:
     """
     text = re.sub(r"\s+", " ", question.strip().rstrip("?!. "))
     counted = re.search(
-        rf"\b(?:\d{{1,4}}|{'|'.join(w for w in NUMBER_WORDS if w not in ('one', 'zero'))})\s+[a-z]",
+        rf"(?<![\w-])(?:\d{{1,4}}|{'|'.join(w for w in NUMBER_WORDS if w not in ('one', 'zero'))})\s+[a-z]",
         text,
         re.IGNORECASE,
     )
     if not counted and not _SEVERAL.search(text):
         return []
-    lead = _LEAD.match(text)
-    if lead and (not counted or lead.end() <= counted.start()):
-        text = text[lead.end() :].strip()
-    elif counted:
-        text = text[counted.start() :]
+    text = re.sub(r"(?<=\w),?\s+(?:what|how much)\b.*$", "", text, flags=re.IGNORECASE)
+    for _ in range(4):
+        text = _LEAD.sub("", text).strip()
     for _ in range(3):
         shorter = _TAIL.sub("", text).strip()
         if shorter == text or not shorter:
@@ -212,16 +212,31 @@ def _code_letters(cells: Sequence[str]) -> str | None:
 
 
 def _count(question: Question, blocks: Sequence[Block]) -> Draft | None:
-    noun = [term for term in counted_noun(question.text) if term in question.terms]
-    if not noun:
-        return None
+    noun = counted_noun(question.text)
     for block in blocks:
-        rows = [quote for quote in quotes_of(block) if quote.kind == "row"]
-        about = set(terms(f"{block.prefix} {rows[0].header if rows else ''}"))
-        if not rows or not set(noun) <= about or not _own(noun, block, rows):
+        entries = _entries(block)
+        if len(entries) < 3 or not noun:
             continue
-        return _counted(block, blocks)
+        heads = set(terms(f"{block.prefix} {entries[0].header}"))
+        subject = set(question.terms) - _GENERIC
+        if noun[-1] in _GENERIC:
+            fits = bool(subject) and len(subject & heads) * 2 >= len(subject)
+        else:
+            fits = set(noun) <= heads and _own(noun, block, entries)
+        if fits:
+            return _counted(block, blocks)
     return None
+
+
+_GENERIC = frozenset("thing entri item point set row line step posit check option part".split())
+"""Stems of words for whatever stands in a table or list."""
+
+
+def _entries(block: Block) -> list[Quote]:
+    """The rows of a block's table, or the items of its list."""
+    quotes = quotes_of(block)
+    rows = [quote for quote in quotes if quote.kind == "row"]
+    return rows or [quote for quote in quotes if quote.kind == "item"]
 
 
 def _own(noun: Sequence[str], block: Block, rows: Sequence[Quote]) -> bool:
@@ -239,21 +254,22 @@ def _counted(block: Block, blocks: Sequence[Block]) -> Draft:
         if other not in table:
             continue
         if other.section == block.section:
-            for quote in quotes_of(other):
-                if quote.kind == "row":
-                    entries.setdefault(first_cell(quote), (marker, quote.text))
+            for quote in _entries(other):
+                entries.setdefault(first_cell(quote), (marker, quote.text))
         elif other.piece == 0 and other.titles:
             letters = _code_letters([first_cell(q) for q in quotes_of(block) if q.kind == "row"])
             if letters and _code_letters([other.titles[-1]]) == letters:
                 entries.setdefault(other.titles[-1], (marker, quotes_of(other)[0].text))
     names = list(entries)
+    if all(_CODE_CELL.fullmatch(name) for name in names):
+        names.sort()
     markers = tuple(dict.fromkeys(marker for marker, _ in entries.values()))
     quotes = tuple(
         next(text for marker, text in entries.values() if marker == wanted) for wanted in markers
     )
     title = block.titles[-1] if block.titles else block.title
     claim = Claim(
-        text=f"{len(names)}, counted in “{title}” of {block.title}: {', '.join(names)}.",
+        text=f"{len(names)}, counted in “{title}” of {block.title}: {_listed(names)}.",
         markers=markers,
         quotes=quotes,
         computed=True,
@@ -265,7 +281,16 @@ def _counted(block: Block, blocks: Sequence[Block]) -> Draft:
     )
 
 
+def _listed(names: Sequence[str]) -> str:
+    short = [name if len(name) <= 40 else f"{name[:37]}…" for name in names]
+    return "; ".join(name.rstrip(".;,") for name in short)
+
+
 # ---- sums -----------------------------------------------------------------------------------
+
+
+_ADDED = frozenset("extra more addit anoth new spare pls".split())
+"""Stems in an item that say nothing of what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,7 +332,7 @@ def compute(
     difference = asks_difference(question.text)
     if not items and not difference:
         return None
-    return _sum(items, priced, named, difference)
+    return _sum(items, priced, named, difference, products)
 
 
 def _states_count(question: Question, found: Sequence[Candidate]) -> bool:
@@ -330,8 +355,9 @@ def _sum(
     priced: Sequence[Priced],
     named: Sequence[str],
     difference: bool,
+    products: Products,
 ) -> Draft | None:
-    options = [_matching(item, priced, named) for item in items]
+    options = [_matching(item, priced, named, products) for item in items]
     if not options or any(not group for group in options):
         return None
     owners = [{row.products for row in group} for group in options]
@@ -374,14 +400,18 @@ def _sum(
     return Draft(status="answered", claims=(claim, *operands))
 
 
-def _matching(item: Wanted, priced: Sequence[Priced], named: Sequence[str]) -> list[Priced]:
+def _matching(
+    item: Wanted, priced: Sequence[Priced], named: Sequence[str], products: Products
+) -> list[Priced]:
     """The priced quotes that hold every word of an item; those with the fewest other words.
 
     One per product, so that a question without a product can be asked back.
     """
-    wanted = set(content_terms(item.item))
+    wanted = set(content_terms(item.item)) - _ADDED
     if not wanted:
         return []
+    if wanted <= products.terms:  # `two K-1` means the bikes, not everything for them
+        wanted |= {"bike"}
     best: dict[tuple[str, ...], tuple[int, Priced]] = {}
     for row in priced:
         quote = row.candidate.quote

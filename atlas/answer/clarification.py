@@ -25,7 +25,7 @@ class Products:
     def __init__(self, names: Sequence[str]) -> None:
         longest = sorted(names, key=len, reverse=True)
         self._names = {name.casefold(): name for name in names}
-        self._terms = {term for name in names for term in terms(name)}
+        self.terms = frozenset(term for name in names for term in terms(name))
         joined = "|".join(re.escape(name) for name in longest)
         self._pattern = re.compile(rf"(?<![\w-])(?:{joined})(?![\w-])", re.IGNORECASE)
 
@@ -50,7 +50,7 @@ class Products:
         return {
             term
             for term in terms(text)
-            if (number_of(term) is not None or is_code(term)) and term not in self._terms
+            if (number_of(term) is not None or is_code(term)) and term not in self.terms
         }
 
 

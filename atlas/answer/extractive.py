@@ -6,13 +6,14 @@ of an answer that rests on one of them. Writes no word of its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from atlas.answer.question import Question
 from atlas.answer.quotes import Quote, quotes_of
 from atlas.records import Claim, Hit
-from atlas.words import terms
+from atlas.words import number_of, terms
 
 MAX_QUOTES = 40
 """Quotes that are scored per question; those with most question words go first."""
@@ -45,18 +46,46 @@ def candidates(question: Question, kept: Sequence[Hit], score: Score) -> list[Ca
         pairs = pairs[:MAX_QUOTES]
     logits = score(question.text, [in_context(quote) for _, _, quote in pairs]) if pairs else []
     found = [
-        Candidate(quote=quote, hit=hit, marker=marker, logit=float(logit))
+        Candidate(
+            quote=quote, hit=hit, marker=marker, logit=float(logit) + _range_bonus(question, quote)
+        )
         for (marker, hit, quote), logit in zip(pairs, logits, strict=True)
     ]
     return sorted(found, key=lambda item: (-item.logit, item.marker, item.quote.start))
 
 
+_RANGE = re.compile(
+    r"(?P<low>\d+(?:\.\d+)?)\s*(?P<unit>[^\W\d_]+)?\s*(?:to|–|-|up to)\s*"
+    r"(?P<high>\d+(?:\.\d+)?)\s*(?P<unit2>[^\W\d_]+)"
+)
+RANGE_BONUS = 4.0
+"""Logits that a row gains when its range holds the number in the question, or loses if not."""
+
+
+def _range_bonus(question: Question, quote: Quote) -> float:
+    """Rows such as `76 kg to 90 kg` answer a question about 80 kg, and others do not."""
+    if quote.kind != "row":
+        return 0.0
+    asked = {term for term in terms(question.text) if number_of(term) not in (None, term)}
+    for match in _RANGE.finditer(quote.text):
+        unit = terms(f"1 {match['unit2']}")[0][1:]
+        for term in asked:
+            number = number_of(term)
+            if number and term == number + unit:
+                inside = float(match["low"]) <= float(number) <= float(match["high"])
+                return RANGE_BONUS if inside else -RANGE_BONUS
+    return 0.0
+
+
 def claims(best: Candidate, others: Sequence[Candidate], question: Question) -> list[Claim]:
     """The claims of an answer that rests on `best`: it, and what belongs to it in its block.
 
-    A question for one value gets one quote. One for steps, a meaning or anything open also gets
-    the quotes of the same block that the reranker holds nearly as good, in reading order.
+    A question for one value gets one quote, and a table gives one row. A question for steps, a
+    meaning or anything open also gets the quotes of the same block that the reranker holds nearly
+    as good, in reading order.
     """
+    if best.quote.kind == "row":
+        return [claim_of(best)]
     margin = 2.5 if question.asked in ("steps", "meaning", "other", "place", "person") else 0.75
     chosen = [best]
     length = len(best.quote.text)

@@ -96,7 +96,7 @@ _LENGTHS = re.compile(
     r"\bhow long (?:is|are) (?:the|a|an|my) (?:\w+ )?(?:bike|cable|cord|bolt|screw|frame|chain|lead)\b"
 )
 _QUESTION_WORD = (
-    r"(?:how|what|whats|what's|which|wich|when|where|who|can|may|must|should|is|are|does|do)\b"
+    r"\b(?:how|what|whats|what's|which|wich|when|where|who|can|may|must|should|is|are|does|do)\b"
 )
 _ASKS = re.compile(_QUESTION_WORD)
 _JOINT = re.compile(rf"(?:[,;?]\s*(?:and\s+)?|\s+and\s+)(?={_QUESTION_WORD})", re.IGNORECASE)
@@ -104,6 +104,7 @@ _POLITE = re.compile(
     r"^(?:(?:hello|hi|good (?:morning|afternoon|day)|please|hey)[ ,!.]*)*"
     r"(?:(?:can|could|would|will) you (?:please )?(?:tell|give|say|let|show) (?:me|us)(?: know)? )?"
 )
+_WARRANTY = re.compile(r"\b(?:warranty|guarantee)$|^(?:warranty|guarantee)\b|\bwarranty [\w-]+$")
 _AMOUNT = re.compile(r"\bhow much\b")
 _EXTREME = re.compile(
     r"\b(max(?:imum)?|min(?:imum)?|top|at (?:most|least)|limit|highest|lowest|recommended)\b"
@@ -148,6 +149,8 @@ def kind_asked(folded: str) -> Asked:
     """The kind of value that a case-folded question asks for."""
     if _LENGTHS.search(folded):
         return "size"
+    if _WARRANTY.search(folded) and not re.search(_QUESTION_WORD, folded):
+        return "duration"
     for kind, pattern in _KINDS:
         if re.search(pattern, folded):
             return kind
@@ -163,6 +166,6 @@ def gives(asked: Asked, quote: str) -> bool | None:
 _ASKING = frozenset(
     """long often mani much number mean say tell price cost time give happen kind type way
     work find use exact exactli say state what's whi someon somebodi custom peopl thing hello hi good morn thank now cure fix rid
-    still got alreadi allow ok long til till""".split()
+    still got alreadi allow ok long til till brand""".split()
 )
 """Stems that say how a question is asked rather than what about."""

@@ -1,8 +1,9 @@
 """Case files -> Cases, every label, quote and key checked against the collection.
 
 `cases/*.yaml` are development questions, `heldout/*.yaml` held-out ones, in one schema. Refused
-with file and line: unknown keys, wrong types, duplicate ids, a question that stands in both sets,
-a label that matches nothing, an evidence quote that is not in the documents it is labelled with.
+with file and line: unknown keys, wrong types, duplicate ids, a question that stands in both sets or
+twice in one for the same reader and day, a label that matches nothing, an evidence quote that is
+not in the documents it is labelled with.
 """
 
 from __future__ import annotations
@@ -54,12 +55,16 @@ class Case:
 def load_cases(root: Path, folder: str = DEVELOPMENT) -> tuple[Case, ...]:
     """Every case of a folder, in file and line order. Raises CollectionError.
 
-    The other folder is read as well, since a question may not stand in both.
+    The other folder is read as well, since no question and no id may stand in both.
     """
     cases = _read_folder(root, folder)
     other = HELD_OUT if folder == DEVELOPMENT else DEVELOPMENT
-    questions = {_folded(case.question): case for case in _read_folder(root, other)}
+    others = _read_folder(root, other)
+    questions = {_folded(case.question): case for case in others}
+    ids = {case.id: case for case in others}
     for case in cases:
+        if case.id in ids:
+            raise _taken(case, ids[case.id])
         twin = questions.get(_folded(case.question))
         if twin is not None:
             raise CollectionError(
@@ -69,13 +74,21 @@ def load_cases(root: Path, folder: str = DEVELOPMENT) -> tuple[Case, ...]:
     return cases
 
 
-def check_cases(cases: Sequence[Case], documents: Sequence[Document]) -> None:
-    """Check labels and quotes against documents. Raises CollectionError naming file and line."""
+def check_cases(
+    cases: Sequence[Case], documents: Sequence[Document], blocks: Sequence[Block] = ()
+) -> None:
+    """Check labels and quotes against documents. Raises CollectionError naming file and line.
+
+    With `blocks`, those of the index, a label of a block must be one of them.
+    """
     labels = Labels(documents)
+    refs = {block.ref for block in blocks}
     for case in cases:
         for key, names in (("relevant", case.relevant), ("near_misses", case.near_misses)):
             for label in names:
-                if not labels.exists(label):
+                found = labels.parse(label)
+                piece = found is not None and found[2] is not None
+                if not labels.exists(label) or (refs and piece and label not in refs):
                     raise CollectionError(
                         f"{case.where}: {key} {label!r} of {case.id} matches nothing; "
                         "expected a document, a section (ID-2), a page (ID@3) or a block (ID-2-p0)"
@@ -148,12 +161,6 @@ class Labels:
         )
 
 
-def covers(label: str, ref: str) -> bool:
-    """Whether a block reference lies under a label that is no page: `WARR-R2-2` covers
-    `WARR-R2-2-p0`."""
-    return ref == label or ref.startswith(f"{label}-")
-
-
 # ---- reading --------------------------------------------------------------------------------
 
 
@@ -163,10 +170,20 @@ def _read_folder(root: Path, folder: str) -> tuple[Case, ...]:
         for case in _read_file(path):
             first = cases.setdefault(case.id, case)
             if first is not case:
-                raise CollectionError(
-                    f"{case.where}: the id {case.id} is taken at {first.where}; use another"
-                )
+                raise _taken(case, first)
+    asked: dict[object, Case] = {}
+    for case in cases.values():
+        first = asked.setdefault((_folded(case.question), case.reader, case.date), case)
+        if first is not case:
+            raise CollectionError(
+                f"{case.where}: the question of {case.id} also stands at {first.where}; "
+                "keep one, or give them another reader or date"
+            )
     return tuple(cases.values())
+
+
+def _taken(case: Case, first: Case) -> CollectionError:
+    return CollectionError(f"{case.where}: the id {case.id} is taken at {first.where}; use another")
 
 
 def _read_file(path: Path) -> Iterator[Case]:
@@ -206,7 +223,9 @@ def _case(path: Path, located: Located, number: int, row: Any) -> Case:
     def words(key: str) -> tuple[str, ...]:
         value = row.get(key) or []
         value = [value] if isinstance(value, str) else value
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        if not isinstance(value, list) or not all(
+            isinstance(item, str) and item.strip() for item in value
+        ):
             raise refuse(key, f"{key}: expected a list of texts (quote numbers: '3')")
         return tuple(value)
 

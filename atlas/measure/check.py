@@ -1,23 +1,29 @@
 """Cases, assistant -> pass or fail: the smoke test of a collection.
 
 A case passes when the status is the expected one, a relevant block was supplied and cited, every
-fact stands in the answer, and nothing rejected does. Also listed: cases to review, because another
-block in scope holds all of their facts.
+fact stands in the answer, and nothing rejected does. Also listed: accepted cases to review, because
+a source changed or another block in scope now holds all of their facts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 from atlas.errors import AtlasError, NothingToMeasure
-from atlas.measure.cases import Case, Labels, check_cases, load_cases
+from atlas.measure.acceptance import (
+    Acceptance,
+    acceptance_of,
+    load_accepted,
+    reasons,
+    save_accepted,
+)
+from atlas.measure.cases import DEVELOPMENT, Case, Labels, check_cases, load_cases
 from atlas.measure.facts import missing_facts, rejected
-from atlas.records import Document, Scope, Trace
-
-if TYPE_CHECKING:
-    from atlas.assistant import Assistant
+from atlas.records import Block, Document, Scope, Trace
+from atlas.settings import Settings
 
 STATUS = {"answer": "answered", "abstain": "abstained", "clarify": "needs_clarification"}
 
@@ -26,6 +32,57 @@ class Asks(Protocol):
     """What a check needs of an assistant."""
 
     def ask(self, question: str, scope: Scope | None = None) -> Trace: ...
+
+
+class Seen(Protocol):
+    """What a question may see."""
+
+    @property
+    def blocks(self) -> Iterable[Any]:
+        """One truth value per block of the index."""
+        ...
+
+
+class Understood(Protocol):
+    """A question in its scope."""
+
+    @property
+    def seen(self) -> Seen: ...
+
+
+class Folder(Protocol):
+    """The collection that an assistant answers from."""
+
+    @property
+    def root(self) -> Path: ...
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def sample(self) -> bool: ...
+
+
+class Indexed(Protocol):
+    """Its documents and blocks."""
+
+    def __len__(self) -> int: ...
+
+    def block(self, number: int) -> Block: ...
+
+    def documents(self) -> Iterator[Document]: ...
+
+
+class Opened(Asks, Protocol):
+    """What a whole run needs of an assistant."""
+
+    @property
+    def collection(self) -> Folder: ...
+
+    @property
+    def index(self) -> Indexed: ...
+
+    def understand(self, question: str, scope: Scope | None = None) -> Understood: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,50 +107,44 @@ def in_sample(case: Case, sample: Sequence[str], labels: Labels) -> bool:
 def check(
     cases: Sequence[Case],
     assistant: Asks,
-    documents: Sequence[Document],
+    labels: Labels,
+    blocks: Mapping[str, Block],
     scope_of: Callable[[Case], Scope],
 ) -> Iterator[Checked]:
-    """Ask every case and judge it."""
-    labels = Labels(documents)
+    """Ask every case and judge it. `blocks` are those of the index by their reference."""
     for case in cases:
         try:
             trace = assistant.ask(case.question, scope_of(case)).values
         except AtlasError as error:
             yield Checked(case=case, passed=False, why=str(error), error=True)
             continue
-        why = "; ".join(problems(case, trace, labels))
+        why = "; ".join(problems(case, trace, labels, blocks))
         yield Checked(case=case, passed=not why, why=why, trace=trace)
 
 
-def problems(case: Case, trace: dict[str, Any], labels: Labels) -> Iterator[str]:
+def problems(
+    case: Case, trace: Mapping[str, Any], labels: Labels, blocks: Mapping[str, Block]
+) -> Iterator[str]:
     """Everything that keeps a trace from passing its case."""
     expected = STATUS[case.expect]
     if trace["status"] != expected:
         yield f"status is {trace['status']}, expected {expected} ({trace['reason'] or 'no reason'})"
     if case.expect == "answer":
-        supplied = [row["ref"] for row in trace["context"]]
-        if not any(_covers(label, ref, labels) for label in case.relevant for ref in supplied):
+
+        def relevant(rows: Iterable[Mapping[str, Any]]) -> bool:
+            named = [blocks[row["ref"]] for row in rows if row["ref"] in blocks]
+            return any(labels.covers(label, block) for label in case.relevant for block in named)
+
+        if not relevant(trace["context"]):
             yield f"none of {', '.join(case.relevant)} was supplied"
+        elif trace["status"] == "answered" and not relevant(trace["citations"]):
+            yield f"none of {', '.join(case.relevant)} was cited"
     text = "\n".join((trace["answer"], *trace["choices"]))
     if case.expect != "abstain" and trace["status"] == expected:
         for missing in missing_facts(text, case):
             yield f"the answer lacks {missing!r}"
     for bad in rejected(text, case):
         yield f"the answer holds {bad!r}, which it must not"
-
-
-def _covers(label: str, ref: str, labels: Labels) -> bool:
-    found = labels.parse(label)
-    if found is None:
-        return False
-    document, _, _, page = found
-    if page is None:
-        return ref == label or ref.startswith(f"{label}-")
-    parsed = labels.parse(ref)
-    if parsed is None or parsed[0].id != document.id:
-        return False
-    units = next(s.units for s in document.sections if s.number == parsed[1])
-    return any(unit.page == page for unit in units)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +155,11 @@ class Outcome:
     outside: int
     """Cases left out because their sources lie outside the sample."""
     review: tuple[str, ...]
-    """Cases to look at again, one line each."""
+    """Accepted cases to look at again, one line each."""
+    never_accepted: int
+    """Cases among the checked ones that nobody has accepted yet."""
+    accepted: Path | None = None
+    """The file of acceptances, where this run wrote it."""
 
     @property
     def core_failed(self) -> bool:
@@ -122,6 +177,7 @@ class Outcome:
                 for item in self.checked
             ],
             "review": list(self.review),
+            "never_accepted": self.never_accepted,
         }
 
     def lines(self) -> Iterator[str]:
@@ -136,47 +192,72 @@ class Outcome:
         yield f"{passed} of {len(self.checked)} cases pass{outside}"
         for line in self.review:
             yield f"review {line}"
+        if self.accepted is not None:
+            yield f"{len(self.checked) - self.never_accepted} cases accepted in {self.accepted}"
+        elif self.never_accepted:
+            yield f"{self.never_accepted} never accepted; look at them and run with --accept"
 
 
-def run(assistant: Assistant, every: bool = False) -> Outcome:
-    """Check a collection's core cases, or every development case.
+def cases_of(root: Path, every: bool = False) -> tuple[Case, ...]:
+    """A collection's core cases, or every development case; reads files and nothing else.
 
-    Raises CollectionError for a case that contradicts the documents, NothingToMeasure without any.
+    Raises CollectionError for a bad file, NothingToMeasure without any case.
     """
-    collection = assistant.collection
-    documents = tuple(assistant.index.documents())
-    cases = load_cases(collection.root)
+    chosen = tuple(case for case in load_cases(root) if every or case.core)
+    if not chosen:
+        raise NothingToMeasure(
+            f"{root / DEVELOPMENT}: no {'' if every else 'core '}case; write one with "
+            "`core: true` into cases/*.yaml"
+        )
+    return chosen
+
+
+def run(assistant: Opened, cases: Sequence[Case], accept: bool = False) -> Outcome:
+    """Ask cases; with `accept` they count as reviewed from now on.
+
+    Of a sample only the cases are asked whose sources lie in it. Raises CollectionError for a case
+    that contradicts the documents, NothingToMeasure where no case is left.
+    """
+    collection, index = assistant.collection, assistant.index
+    documents = tuple(index.documents())
+    numbered = [index.block(number) for number in range(len(index))]
+    blocks = {block.ref: block for block in numbered}
     labels = Labels(documents)
     outside = 0
     if collection.sample:
         inside = [case for case in cases if in_sample(case, collection.settings.sample, labels)]
         outside = len(cases) - len(inside)
-        cases = tuple(inside)
-    check_cases(cases, documents)
-    chosen = [case for case in cases if every or case.core]
-    if not chosen:
-        raise NothingToMeasure(
-            f"{collection.root / 'cases'}: no {'' if every else 'core '}case; write one with "
-            "`core: true` into cases/*.yaml"
-        )
-    day = collection.settings.as_of
+        cases = inside
+        if not cases:
+            raise NothingToMeasure(f"all {outside} cases lie outside the sample")
+    check_cases(cases, documents, numbered)
 
     def scope_of(case: Case) -> Scope:
-        return Scope(reader=case.reader, date=case.date or day)
+        return Scope(reader=case.reader, date=case.date or collection.settings.as_of)
 
-    checked = tuple(check(chosen, assistant, documents, scope_of))
-    return Outcome(checked=checked, outside=outside, review=tuple(_review(chosen, assistant)))
-
-
-def _review(cases: Sequence[Case], assistant: Assistant) -> Iterator[str]:
-    """Cases of which a block outside their sources holds every fact."""
-    blocks = [assistant.index.block(number) for number in range(len(assistant.index))]
-    labels = Labels(tuple(assistant.index.documents()))
-    for case in cases:
-        if case.expect != "answer" or not case.facts:
-            continue
-        for block in blocks:
-            if any(labels.covers(label, block) for label in (*case.relevant, *case.near_misses)):
-                continue
-            if not missing_facts(block.searched, case):
-                yield f"{case.id}: {block.ref} holds all of its facts as well"
+    checked = tuple(check(cases, assistant, labels, blocks, scope_of))
+    now: dict[str, Acceptance] = {}
+    for item in checked:
+        if not item.error:
+            seen = assistant.understand(item.case.question, scope_of(item.case)).seen.blocks
+            in_scope = [block for block, ok in zip(numbered, seen, strict=True) if ok]
+            now[item.case.id] = acceptance_of(item.case, labels, in_scope)
+    then = load_accepted(collection.root)
+    path = None
+    if accept:
+        known = {case.id for case in load_cases(collection.root)}
+        then = {name: value for name, value in then.items() if name in known} | now
+        path = save_accepted(collection.root, then)
+    review = tuple(
+        f"{name}: {reason}"
+        for name, value in now.items()
+        if name in then
+        for reason in reasons(then[name], value)
+    )
+    return Outcome(
+        checked=checked,
+        outside=outside,
+        review=review,
+        never_accepted=sum(item.case.id not in then for item in checked),
+        accepted=path,
+    )

@@ -1,6 +1,7 @@
 """Answer, case -> whether the facts are there: strings matched at token boundaries.
 
-Number words are read as numbers, so `three years` holds `3 years`; and `13 years` does not.
+Number words are read as numbers, so `three years` holds `3 years`; and `13 years` does not, nor
+do `twenty-three years` or `-3 °C` hold `3`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import re
 from atlas.measure.cases import Case
 from atlas.words import NUMBER_WORDS
 
-_TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)?|[^\W\d_]+|[^\w\s]", re.UNICODE)
+_TOKEN = re.compile(r"(?<![\w.,])[-−]\d[\d,]*(?:\.\d+)?|\d[\d,]*(?:\.\d+)?|[^\W\d_]+|[^\w\s]")
+_TENS = [word for word, value in NUMBER_WORDS.items() if value >= 20]
+_ONES = [word for word, value in NUMBER_WORDS.items() if 1 <= value <= 9]
+_COMPOUND = re.compile(rf"\b({'|'.join(_TENS)})[- ]({'|'.join(_ONES)})\b")
 _IGNORED = frozenset("|;:,.!?\"'()[]“”‘’")
 
 
@@ -39,12 +43,17 @@ def rejected(answer: str, case: Case) -> list[str]:
 
 def _folded(text: str) -> list[str]:
     tokens = []
-    for token in _TOKEN.findall(text.casefold()):
+    for token in _TOKEN.findall(_COMPOUND.sub(_sum, text.casefold())):
         if token in _IGNORED:
             continue
         if token in NUMBER_WORDS:
             token = str(NUMBER_WORDS[token])
-        elif token[0].isdigit():
-            token = token.replace(",", "")
+        elif token[-1].isdigit() or token[-1] == ",":
+            token = token.replace(",", "").replace("−", "-")
         tokens.append(token)
     return tokens
+
+
+def _sum(compound: re.Match[str]) -> str:
+    """`twenty-one` is one number."""
+    return str(NUMBER_WORDS[compound[1]] + NUMBER_WORDS[compound[2]])

@@ -14,7 +14,7 @@ import re
 import time
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
@@ -177,7 +177,9 @@ class Assistant:
         words = clean_question(question)
         seen = view(words, scope, self.settings, self.index, date.today())
         statistics = self._statistics_of(seen)
-        named = without_years(with_names(words, seen.mentions))
+        named = in_their_words(
+            without_years(with_names(words, seen.mentions)), self.settings.glossary
+        )
         text, replaced = mend(named, self.index, statistics, self._is_word)
         mentioned = [mention.words for mention in seen.mentions if mention.product]
         products = frozenset(t for name in (*seen.products, *mentioned) for t in terms(name))
@@ -224,7 +226,8 @@ class Assistant:
         chosen = list(found[:depth])
         if not seen.products:
             chosen += _missing_products(found, chosen)
-        rest = [hit for hit in found if hit not in chosen]
+        seen_refs = {hit.block.ref for hit in chosen}
+        rest = [hit for hit in found if hit.block.ref not in seen_refs]
         ranked = rerank(question, chosen, self.reranker, self.settings.rerank_weight)
         return ranked + rest[: max(0, RANKED - len(ranked))]
 
@@ -276,11 +279,13 @@ class Assistant:
             product_terms=frozenset(t for name in asked.seen.products for t in terms(name)),
         )
 
-    def _score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        """Logits of texts; without a reranker, cosines stretched to a similar range."""
+    def _score(self, pairs: Sequence[tuple[str, str]]) -> Sequence[float]:
+        """Logits of pairs; without a reranker, cosines stretched to a similar range."""
+        if not pairs:
+            return []
         if self.reranker is not None:
-            return [float(value) for value in self.reranker.score(question, texts)]
-        return [30 * self._cosine(question, text) - 20 for text in texts]
+            return [float(value) for value in self.reranker.score_pairs(pairs)]
+        return [30 * self._cosine(question, text) - 20 for question, text in pairs]
 
     def _cosine(self, question: str, text: str) -> float:
         return float(self.encoder.encode_documents([text])[0] @ self._vector(question))
@@ -347,6 +352,8 @@ def current_index(collection: Collection, progress: Progress | None = None) -> I
     except IndexDamagedError:
         index = None
     if index is None or why_stale(collection, index):
+        if index is not None:
+            index.close()
         ingest(collection, progress)
         index = open_index(collection)
     if index is None:
@@ -388,6 +395,15 @@ def nearest_documents(hits: Sequence[Hit]) -> list[dict[str, Any]]:
             },
         )
     return list(found.values())[:NEAREST]
+
+
+def in_their_words(question: str, glossary: Mapping[str, str]) -> str:
+    """The question with the words of the documents in place of those that people use."""
+    for word, better in glossary.items():
+        question = re.sub(
+            rf"(?<![\w-]){re.escape(word)}(?![\w-])", better, question, flags=re.IGNORECASE
+        )
+    return question
 
 
 def _unknown_product(mentions: Sequence[Mention], statistics: ScopedBM25) -> str:

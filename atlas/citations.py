@@ -104,9 +104,9 @@ def _numbered(
 
 
 def _citation(number: int, block: Block, quotes: dict[str, None]) -> Citation:
-    page = block.page_label
-    if page is not None and block.page is not None and page != str(block.page):
-        page = f"{page} (page {block.page} of the file)"
+    page, in_file = block.page_label, block.page
+    if in_file is not None and page != str(in_file):
+        page = f"{page} (page {in_file} of the file)" if page else str(in_file)
     return Citation(
         marker=number,
         ref=block.ref,

@@ -335,7 +335,7 @@ class _Bar:
 
         if self._bar is not None:
             self._bar.close()
-        self._bar = tqdm(total=total, desc=name, unit="", file=sys.stderr, leave=True)
+        self._bar = tqdm(total=total, desc=name, unit="", file=sys.stderr, leave=True, disable=None)
 
     def step(self, count: int = 1) -> None:
         if self._bar is not None:

@@ -48,6 +48,9 @@ from atlas.records import Block, Document, Section, Unit
 SCHEMA = 1
 
 
+BLOCKS_KEPT = 4096
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """What decides whether a document is in scope; documents that agree in it share one."""
@@ -147,6 +150,8 @@ def write_index(
 
 def remove_unused(folder: Path, current: str) -> None:
     """Remove the generations below `folder` that are not `current` and that nobody reads."""
+    for part in folder.glob("CURRENT.*.tmp"):  # a writer was killed while it wrote
+        part.unlink(missing_ok=True)
     for other in folder.glob("g-*"):
         if other.name == current:
             continue
@@ -276,6 +281,7 @@ class Index:
         self.folder = folder
         self.manifest = manifest
         self.postings = Postings(folder)
+        self._blocks: dict[int, Block] = {}
         self._block_ends = self._array("block_ends.npy")
         self.block_profile = self._array("block_profile.npy")
         self.block_document = self._array("block_document.npy")
@@ -338,7 +344,15 @@ class Index:
             self._held()
 
     def block(self, number: int) -> Block:
-        """Block `number`, 0 to len - 1."""
+        """Block `number`, 0 to len - 1; the last few thousand are kept."""
+        known = self._blocks.get(number)
+        if known is None:
+            if len(self._blocks) >= BLOCKS_KEPT:
+                self._blocks.clear()
+            known = self._blocks[number] = self._read_block(number)
+        return known
+
+    def _read_block(self, number: int) -> Block:
         values = json.loads(self._line("block", self._block_ends, number))
         values["units"] = tuple(_unit(row) for row in values["units"])
         values["titles"] = tuple(values["titles"])
@@ -393,7 +407,7 @@ class Index:
 
     def _array(self, name: str) -> NDArray[np.int64]:
         loaded: NDArray[np.int64] = np.load(self.folder / name, mmap_mode="r", allow_pickle=False)
-        return loaded
+        return np.asarray(loaded)  # still mapped; a plain array's items cost far less
 
     def _line(self, name: str, ends: NDArray[np.int64], number: int) -> bytes:
         start = int(ends[number - 1]) if number else 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,7 @@ class Postings:
     def __init__(self, folder: Path) -> None:
         def array(name: str) -> NDArray[np.int64]:
             loaded: NDArray[np.int64] = np.load(folder / name, mmap_mode="r", allow_pickle=False)
-            return loaded
+            return np.asarray(loaded)  # still mapped; a plain array's items cost far less
 
         self._terms = folder / "terms.bin"
         self._term_bytes: bytes | None = None
@@ -146,6 +147,7 @@ class ScopedBM25(BM25Okapi):  # type: ignore[misc]  # rank_bm25 has no types
         blocks = np.asarray(self.postings.blocks[start:end], np.int64)
         return blocks[self.in_scope[blocks]]
 
+    @cached_property
     def vocabulary(self) -> list[str]:
         """Every term that stands in a block of the scope, sorted."""
         return [self.postings.term(number) for number in self.document_frequency]

@@ -50,11 +50,12 @@ class ScopeView:
     mentions: tuple[Mention, ...]
     """Where the question names products; one without a product is of no product in sight."""
     known_products: tuple[str, ...]
-    """Products of the settings and of the documents that this reader sees on this day."""
+    """Products of the settings, and of the documents that this reader sees on this day."""
     blocks: NDArray[np.bool_]
     """One truth value per block of the index."""
     key: tuple[object, ...]
-    """Equal keys mean equal `blocks`."""
+    """Equal keys mean equal `blocks`, and the other way round: it is made of nothing else, so that
+    what is kept under it can never be what another reader sees."""
 
 
 def check_reader(reader: str | None, settings: Settings, index: Index) -> None:
@@ -89,35 +90,44 @@ def view(question: str, scope: Scope, settings: Settings, index: Index, today: d
     day = scope.date or today
     days = _days(question, day)
     named_ids = _named_documents(question, index.ids)
+
+    def of_blocks(profiles: Sequence[bool]) -> NDArray[np.bool_]:
+        mask: NDArray[np.bool_] = np.array(profiles, bool)[index.block_profile]
+        return mask
+
+    def within(profiles: Sequence[bool], allowed: Sequence[bool]) -> NDArray[np.bool_]:
+        """Blocks of allowed profiles, less what was replaced, and what the question names."""
+        blocks = of_blocks(profiles)
+        named = np.zeros(len(index), bool)
+        for number in named_ids:
+            own = index.blocks_of(number)
+            if len(own):
+                named[own] = allowed[int(index.block_profile[own[0]])]
+        for number in _replaced(index, blocks, named):
+            blocks[index.blocks_of(number)] = False
+        return blocks | named
+
     readable = [_may_read(profile, scope.reader) for profile in index.profiles]
     current = [
         can and any(_in_force(profile, moment) for moment in days)
         for can, profile in zip(readable, index.profiles, strict=True)
     ]
-    seen = [profile for ok, profile in zip(current, index.profiles, strict=True) if ok]
-    known = _all_products(settings, seen)
+    present = np.bincount(index.block_profile[within(current, readable)], minlength=len(current))
+    known = _all_products(
+        settings, [profile for n, profile in zip(present, index.profiles, strict=True) if n]
+    )
     _check_products(scope.products, known)
-    names = product_names(settings, known)
-    mentions = find_products(question, names)
+    mentions = find_products(question, product_names(settings, known))
     found = [mention.product for mention in mentions if mention.product]
     products = tuple(dict.fromkeys((*scope.products, *found)))
-
-    def fits(profile: Profile) -> bool:
-        return not products or not profile.products or bool(set(products) & set(profile.products))
-
-    fitting = [fits(profile) for profile in index.profiles]
-    allowed = np.array([a and b for a, b in zip(current, fitting, strict=True)], bool)
-    blocks: NDArray[np.bool_] = allowed[index.block_profile] if len(index) else np.zeros(0, bool)
-    named_blocks = np.zeros(len(index), bool)
-    for number in named_ids:
-        own = index.blocks_of(number)
-        if len(own):
-            profile = int(index.block_profile[own[0]])
-            named_blocks[own] = readable[profile] and fitting[profile]
-    removed = _replaced(index, blocks, named_blocks)
-    for number in removed:
-        blocks[index.blocks_of(number)] = False
-    blocks |= named_blocks
+    fitting = [
+        not products or not profile.products or bool(set(products) & set(profile.products))
+        for profile in index.profiles
+    ]
+    blocks = within(
+        [a and b for a, b in zip(current, fitting, strict=True)],
+        [a and b for a, b in zip(readable, fitting, strict=True)],
+    )
     return ScopeView(
         reader=scope.reader,
         day=day,
@@ -126,7 +136,7 @@ def view(question: str, scope: Scope, settings: Settings, index: Index, today: d
         mentions=tuple(mentions),
         known_products=known,
         blocks=blocks,
-        key=(tuple(np.flatnonzero(allowed)), tuple(removed), tuple(named_ids)),
+        key=(np.packbits(blocks).tobytes(),),
     )
 
 
@@ -234,10 +244,12 @@ def product_names(settings: Settings, products: Iterable[str]) -> Names:
     for product in products:
         for name in (product, *settings.products.get(product, ())):
             names[_key(name)] = product
-            names.setdefault(_key(re.sub(r"[\s'’-]", "", name)), product)
+            for lost in (r"['’-]", r"[\s'’-]"):
+                names.setdefault(_key(re.sub(lost, "", name)), product)
         words = _key(product)
         for first in range(1, len(words)):
             ends.setdefault(words[first:], set()).add(product)
+    names.pop((), None)  # a name without a letter or digit can be called by nobody
     for words, owners in ends.items():
         if len(owners) == 1 and words not in names and any(c.isdigit() for c in "".join(words)):
             names[words] = next(iter(owners))
@@ -332,15 +344,17 @@ def _parts(text: str) -> list[Token]:
 
 
 def _joined(question: str, names: Names) -> list[Token]:
-    """The question's tokens; `c 3` becomes `c3` where that is a product's word."""
-    parts = {part for key in names for part in key}
+    """The question's tokens; `c 3` becomes `c3` where that is a product's word, and `c 4` too."""
+    parts = {(part[0], *_shape((part,))) for key in names for part in key}
     result: list[Token] = []
     for token in _parts(question):
         before = result[-1] if result else None
-        if before is not None and len(before.term) == 1 and before.term + token.term in parts:
-            result[-1] = Token(before.term + token.term, before.start, token.end)
-        else:
-            result.append(token)
+        if before is not None and len(before.term) == 1 and before.term.isalpha():
+            joined = before.term + token.term
+            if is_code(joined) and (joined[0], *_shape((joined,))) in parts:
+                result[-1] = Token(joined, before.start, token.end)
+                continue
+        result.append(token)
     return result
 
 

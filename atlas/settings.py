@@ -27,6 +27,8 @@ class Settings:
     """The day on which cases are asked when they name none."""
     products: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Product name -> other names that people use for it."""
+    glossary: dict[str, str] = field(default_factory=dict)
+    """Word that people use -> the word in the documents, read in its place."""
     readers: tuple[str, ...] = ()
     """Reader groups that exist. A document without `readers` is for everyone."""
     sample: tuple[str, ...] = ()
@@ -176,8 +178,15 @@ def _products(where: str, key: str, value: Any) -> dict[str, tuple[str, ...]]:
     return products
 
 
+def _glossary(where: str, key: str, value: Any) -> dict[str, str]:
+    if isinstance(value, dict) and all(isinstance(v, str) and v.strip() for v in value.values()):
+        return dict(value)
+    raise SettingsError(f"{where}: expected `word that people use: word in the documents` lines")
+
+
 _READERS: dict[str, Callable[[str, str, Any], Any]] = {
     "as_of": _date,
+    "glossary": _glossary,
     "products": _products,
     "readers": _names,
     "sample": _names,

@@ -68,7 +68,7 @@ def _nearest(word: str, index: Index, statistics: ScopedBM25, real: bool) -> str
     allowed = 2 if len(word) >= 8 else 1
     root = stem(word)
     matches = process.extract(
-        root, statistics.vocabulary(), scorer=OSA.distance, score_cutoff=allowed + 1, limit=30
+        root, statistics.vocabulary, scorer=OSA.distance, score_cutoff=allowed + 1, limit=30
     )
     found: list[tuple[int, int, str]] = []
     for candidate, _, _ in matches:

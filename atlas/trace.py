@@ -148,17 +148,17 @@ def load(wanted: str, state: Path) -> Trace:
     """
     if wanted != "last" and not re.fullmatch(r"[0-9a-f]{1,32}", wanted):
         raise UsageError(f"{wanted!r} is no trace id; expected its first hex digits, or `last`")
-    found: Trace | None = None
+    found: dict[str, Trace] = {}
     for trace in past(state):
-        if wanted == "last" or trace.id == wanted:
-            found = trace
+        if wanted == "last":
+            found = {wanted: trace}
         elif trace.id.startswith(wanted):
-            if found is not None and found.id != trace.id:
-                raise UsageError(f"several traces begin with {wanted}; give more digits")
-            found = trace
-    if found is None:
+            found[trace.id] = trace
+    if not found:
         raise UsageError(f"no trace {wanted}; `atlas ask --json` prints the id of each answer")
-    return found
+    if wanted not in found and len(found) > 1:
+        raise UsageError(f"several traces begin with {wanted}; give more digits")
+    return found.get(wanted) or next(iter(found.values()))
 
 
 def past(state: Path) -> Iterator[Trace]:

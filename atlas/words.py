@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -78,11 +77,14 @@ def terms(text: str) -> list[str]:
     return [token.term for token in tokens(text)]
 
 
-def tokens(text: str) -> Iterator[Token]:
+@lru_cache(maxsize=4096)
+def tokens(text: str) -> tuple[Token, ...]:
     """The terms of a text with their places; a compound gives several at one place."""
-    for match in _TOKEN.finditer(_HYPHEN.sub("-", text)):
-        for term in _terms_of(match):
-            yield Token(term, match.start(), match.end())
+    return tuple(
+        Token(term, match.start(), match.end())
+        for match in _TOKEN.finditer(_HYPHEN.sub("-", text))
+        for term in _terms_of(match)
+    )
 
 
 def content_terms(text: str) -> list[str]:

@@ -56,7 +56,13 @@ def parse(text: str, first_line: int = 1) -> Located:
     loader = None
     try:
         loader = yaml.SafeLoader(text)
+        depth = 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:  # found before the whole is read: scanning deep nests is slow
+                line = first_line + getattr(event.start_mark, "line", 0)
+                raise YamlError(line, f"nested deeper than {MAX_DEPTH} levels")
             anchor = getattr(event, "anchor", None)
             if isinstance(event, yaml.AliasEvent) or anchor:
                 raise YamlError(
@@ -64,7 +70,7 @@ def parse(text: str, first_line: int = 1) -> Located:
                     f"an anchor or alias ({anchor}): write the value out instead",
                 )
         node = loader.get_single_node()
-        value = None if node is None else _build(loader, node, (), lines, written, first_line, 0)
+        value = None if node is None else _build(loader, node, (), lines, written, first_line)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = first_line + (mark.line if mark else 0)
@@ -76,8 +82,6 @@ def parse(text: str, first_line: int = 1) -> Located:
         ) from None
     except yaml.YAMLError as error:
         raise YamlError(first_line, f"not valid YAML: {str(error).splitlines()[0]}") from None
-    except RecursionError:
-        raise YamlError(first_line, f"nested deeper than {MAX_DEPTH} levels") from None
     finally:
         if loader is not None:
             loader.dispose()
@@ -91,15 +95,12 @@ def _build(
     lines: dict[Place, int],
     written: dict[Place, str],
     first_line: int,
-    depth: int,
 ) -> Any:
     def below(step: str | int, child: yaml.Node) -> Any:
-        return _build(loader, child, (*place, step), lines, written, first_line, depth + 1)
+        return _build(loader, child, (*place, step), lines, written, first_line)
 
     line = first_line + node.start_mark.line
     lines.setdefault(place, line)
-    if depth > MAX_DEPTH:
-        raise YamlError(line, f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(node, yaml.MappingNode):
         values: dict[str, Any] = {}
         for key_node, value_node in node.value:

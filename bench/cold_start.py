@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 from surroundings import ROOT, machine, private_copy, spread
@@ -70,6 +70,7 @@ def plain_task(collection: Path, question: str) -> dict[str, object]:
     """Build the index, and collect what the plain script needs to do the same work."""
     from atlas import Assistant
     from atlas.models.carriers import describe, find
+    from atlas.models.description import Role
     from atlas.models.verified import Verified
 
     with Assistant.open(collection) as assistant:
@@ -81,7 +82,8 @@ def plain_task(collection: Path, question: str) -> dict[str, object]:
             "question": question,
             "texts": [blocks[ref] for ref in ranked],
         }
-        for role, name in (("encoder", settings.encoder), ("reranker", settings.reranker)):
+        names: dict[Role, str] = {"encoder": settings.encoder, "reranker": settings.reranker}
+        for role, name in names.items():
             carrier = find(role, name)
             if carrier is None or not carrier.onnx:
                 sys.exit(f"{role} {name} does not come as ONNX; compare with a shipped one")
@@ -107,17 +109,17 @@ def compare(programs: dict[str, list[str]], repeats: int) -> dict[str, float]:
                 times[name].append(took)
     medians = {name: statistics.median(took) for name, took in times.items()}
     print(f"{'whole process':30} {'seconds':>7}  ratio to the import (lowest, highest)")
-    for name, took in times.items():
-        ratios = [one / other for one, other in zip(took, times[IMPORT], strict=True)]
+    for name, measured in times.items():
+        ratios = [one / other for one, other in zip(measured, times[IMPORT], strict=True)]
         print(f"{name:30} {medians[name]:7.2f}  {spread(ratios, 3)}")
     both = [one / other for one, other in zip(times[ASK], times[PLAIN], strict=True)]
     print(f"{ASK} is {spread(both)} times the {PLAIN}")
     return medians
 
 
-def imports(stderr: str) -> tuple[Counter[str], float]:
+def imports(stderr: str) -> tuple[dict[str, float], float]:
     """Self time in milliseconds by top-level package, and the sum, from -X importtime's lines."""
-    by_package: Counter[str] = Counter()
+    by_package: dict[str, float] = defaultdict(float)
     for line in stderr.splitlines():
         label, _, rest = line.partition(":")
         columns = rest.split("|")
@@ -143,7 +145,8 @@ def breakdown(ask: list[str], whole: float, bare: float) -> None:
     print(f"{stages.pop('total') * 1000:6.0f} ms  the question: ", end="")
     print(", ".join(f"{name} {took * 1000:.0f}" for name, took in stages.items()))
     print("imports by package, ms without what they import in turn:")
-    for package, took in by_package.most_common(LISTED):
+    ranked = sorted(by_package.items(), key=lambda item: -item[1])
+    for package, took in ranked[:LISTED]:
         print(f"{took:6.0f}     {package}")
 
 

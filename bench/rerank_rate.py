@@ -5,8 +5,8 @@ need for the real tokens (a padded one would not count), the time, both rates, a
 The two are measured in turns in one run, so that a busy machine slows both; medians are printed.
 An int8 model may exceed 1, since the operations are counted as the float32 ones they stand for.
 
-    python -m bench.rerank_rate
-    python -m bench.rerank_rate --cold     # a cold process beside `import sentence_transformers`
+    python bench/rerank_rate.py
+    python bench/rerank_rate.py --cold     # a cold process beside `import sentence_transformers`
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+
+from surroundings import ROOT, machine
 
 LAYERS, WIDTH, INNER = 12, 384, 1536  # the shape of ms-marco-MiniLM-L-12-v2
 RERANKER = "ms-marco-minilm-l-12-v2"
@@ -105,7 +108,7 @@ def rates(state: Path, repeats: int, size: int) -> None:
             times, products = [], []
             for _ in range(repeats):
                 products.append(seconds(lambda: np.matmul(left, right)))
-                times.append(seconds(lambda texts=texts: reranker.score(QUESTION, texts)))
+                times.append(seconds(partial(reranker.score, QUESTION, texts)))
                 products[-1] = min(products[-1], seconds(lambda: np.matmul(left, right)))
             product_rates = [2 * size**3 / 1e9 / product for product in products]
             ratios = [work / run / rate for run, rate in zip(times, product_rates, strict=True)]
@@ -129,13 +132,12 @@ def cold(state: Path, repeats: int) -> None:
         "both models, a question, 10 pairs": ours,
         "import sentence_transformers": "import sentence_transformers",
     }
-    root = str(Path(__file__).resolve().parent.parent)
-    environment = {**os.environ, "PYTHONPATH": root, "ORT_DISABLE_TELEMETRY": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "ORT_DISABLE_TELEMETRY": "1"}
     times: dict[str, list[float]] = {name: [] for name in programs}
     for round_number in range(repeats + 1):
         for name, program in programs.items():
             command = [sys.executable, "-c", program]
-            took = seconds(lambda c=command: subprocess.run(c, env=environment, check=True))
+            took = seconds(partial(subprocess.run, command, env=environment, check=True))
             if round_number:  # the first round fills the disk cache and the state folder
                 times[name].append(took)
     medians = {name: statistics.median(took) for name, took in times.items()}
@@ -151,6 +153,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=2048, help="rows of the square matrices (2048)")
     parser.add_argument("--state", type=Path, help="state folder (a temporary one)")
     arguments = parser.parse_args()
+    print(machine())
     with tempfile.TemporaryDirectory() as temporary:
         state = arguments.state or Path(temporary)
         if arguments.cold:

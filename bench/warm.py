@@ -2,12 +2,12 @@
 
     python bench/warm.py [-C DIR] [--passes N]
 
-Asks every development question of an open Assistant, pass after pass. Encoder and reranker stand
-behind proxies that add up the time inside them; the rest of a question's time is overhead. It is
-printed as median and 95th percentile in milliseconds for three kinds of asking: the first question
-of a scope, which computes the scope's keyword statistics; any other question asked for the first
-time; and questions asked again. Below: what the models were asked to do, the median of each stage
-with the models in it, seconds to open, and the memory in use.
+Asks every development question of an open Assistant. Encoder and reranker stand behind proxies that
+add up the time inside them; the rest of a question's time is overhead. It is printed as median and
+95th percentile in milliseconds for up to three kinds of asking: the first question of a scope,
+which computes the scope's keyword statistics; any other question asked for the first time; with
+`--passes 2`, questions asked again. Below: what the models were asked to do, the median of each
+stage with the models in it, seconds to open, and the peak memory.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Timed:
         self._model = model
         self._counted = counted
         self.seconds = 0.0
+        self.processor = 0.0
         self.texts: dict[str, int] = defaultdict(int)
         self.calls: dict[str, int] = defaultdict(int)
 
@@ -46,11 +47,12 @@ class Timed:
             return value
 
         def timed(*values: Any, **named: Any) -> Any:
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.thread_time()
             try:
                 return value(*values, **named)
             finally:
                 self.seconds += time.perf_counter() - start
+                self.processor += time.thread_time() - busy
                 self.calls[name] += 1
                 if name in self._counted:
                     self.texts[name] += self._counted[name](values)
@@ -66,8 +68,6 @@ def megabytes() -> float:
 
 def line(name: str, values: Sequence[float]) -> str:
     """One row of milliseconds."""
-    if not values:
-        return f"{name:26} {0:9}"
     middle, high = np.quantile(values, (0.5, 0.95)) * 1000
     return f"{name:26} {len(values):9} {middle:8.1f} {high:8.1f} {max(values) * 1000:8.1f}"
 
@@ -103,16 +103,19 @@ def main() -> None:
             assistant.reranker = reranker
         totals: dict[str, list[float]] = defaultdict(list)
         overheads: dict[str, list[float]] = defaultdict(list)
+        processor: dict[str, list[float]] = defaultdict(list)
         stages: dict[str, list[float]] = defaultdict(list)
         scopes: set[object] = set()
         for number in range(arguments.passes):
             for case in cases:
                 scope = Scope(reader=case.reader, date=case.date or assistant.settings.as_of)
                 before = encoder.seconds + reranker.seconds
-                start = time.perf_counter()
+                busy_before = encoder.processor + reranker.processor
+                start, busy = time.perf_counter(), time.thread_time()
                 trace = assistant.ask(case.question, scope)
-                total = time.perf_counter() - start
+                total, spent = time.perf_counter() - start, time.thread_time() - busy
                 inside = encoder.seconds + reranker.seconds - before
+                busy_inside = encoder.processor + reranker.processor - busy_before
                 if number == 0:
                     key = assistant.understand(case.question, scope).seen.key
                     kind = NEW if key in scopes else FIRST
@@ -121,17 +124,22 @@ def main() -> None:
                     kind = AGAIN
                 totals[kind].append(total)
                 overheads[kind].append(total - inside)
+                processor[kind].append(spent - busy_inside)
                 for stage, took in trace.values["timings_seconds"].items():
                     stages[stage].append(took)
         memory["asked"] = megabytes()
         index = f"{len(assistant.index.ids)} documents, {len(assistant.index)} blocks"
     print(f"{len(cases)} development questions, {arguments.passes} passes, {index}\n")
     print(f"{'milliseconds':26} {'questions':>9} {'median':>8} {'95%':>8} {'highest':>8}")
+    kinds = [kind for kind in (FIRST, NEW, AGAIN) if totals[kind]]
     print("besides the two models")
-    for kind in (FIRST, NEW, AGAIN):
+    for kind in kinds:
         print(line(f"  {kind}", overheads[kind]))
+    print("the same in processor time, which other programs on the machine do not lengthen")
+    for kind in kinds:
+        print(line(f"  {kind}", processor[kind]))
     print("whole question")
-    for kind in (FIRST, NEW, AGAIN):
+    for kind in kinds:
         print(line(f"  {kind}", totals[kind]))
     asked = len(cases) * arguments.passes
     print(

@@ -76,8 +76,11 @@ class FakeReranker:
         """Every pair that was scored, in order."""
 
     def score(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        self.scored += [(question, text) for text in texts]
-        return np.array([self._logit(question, text) for text in texts], np.float32)
+        return self.score_pairs([(question, text) for text in texts])
+
+    def score_pairs(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        self.scored += pairs
+        return np.array([self._logit(question, text) for question, text in pairs], np.float32)
 
     def pair_tokens(self, question: str, text: str) -> int:
         return len(words(question)) + len(words(text)) + 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -114,7 +115,7 @@ def test_a_header_that_would_fill_the_piece_is_not_repeated() -> None:
 def test_overlap_repeats_whole_units_and_never_rows() -> None:
     sentences = "\n\n".join(f"Paragraph number {n} is here." for n in range(8))
     found = pieces(sentences, 100, 40)
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in pairwise(found):
         assert after.start < before.end
         assert after.text.startswith(before.text.rsplit("\n\n", 1)[1])
     table = pieces(TABLE, 200, 100)

@@ -60,6 +60,8 @@ def test_products_may_be_a_plain_list(tmp_path: Path) -> None:
         ("products: {C-3: city bike}", 1, "products.C-3 is 'city bike'; expected a list"),
         ("products: {C-3: 0}", 1, "products.C-3 is 0; expected a list"),
         ("products: {A: [x], B: [X]}", 1, "'X' names both A and B"),
+        ("glossary: [a]", 1, "expected `word that people use: word in the documents` lines"),
+        ("glossary: {pedelec: 3}", 1, "expected `word that people use"),
         ("block_size: 200\nblock_overlap: 150", 2, "at most half of block_size"),
         ("k: 5\nk: 6", 2, "the key 'k' stands twice"),
         ("k: &x 5", 1, "an anchor or alias"),

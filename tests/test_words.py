@@ -116,7 +116,14 @@ def test_content_terms_have_a_subject_and_stand_once() -> None:
 
 @pytest.mark.parametrize(
     ("term", "expected"),
-    [("e417", True), ("a12b", True), ("36v", False), ("2nd", False), ("abc", False), ("417", False)],
+    [
+        ("e417", True),
+        ("a12b", True),
+        ("36v", False),
+        ("2nd", False),
+        ("abc", False),
+        ("417", False),
+    ],
 )
 def test_a_code_mixes_letters_and_digits_and_is_no_quantity(term: str, expected: bool) -> None:
     assert is_code(term) is expected
@@ -142,6 +149,8 @@ def test_every_term_points_at_its_place_in_any_text(text: str) -> None:
         last = token.start
 
 
-@given(st.lists(st.sampled_from(["E-417", "36 V", "three", "Wi-Fi", "bike's", "1,000"]), max_size=8))
+@given(
+    st.lists(st.sampled_from(["E-417", "36 V", "three", "Wi-Fi", "bike's", "1,000"]), max_size=8)
+)
 def test_the_terms_of_a_list_are_those_of_its_items(items: list[str]) -> None:
     assert terms(" ; ".join(items)) == [term for item in items for term in terms(item)]

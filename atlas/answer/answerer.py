@@ -94,7 +94,8 @@ def _several(asked: Sequence[str], kept: Sequence[Hit], material: Material) -> D
     codes: set[str] = set()
     for text in asked:
         part = analyse(text, material.product_terms)
-        found = _found(part, kept, material)
+        used = {quote for claim in chosen for quote in claim.quotes}
+        found = [item for item in _found(part, kept, material) if item.quote.text not in used]
         found.sort(key=lambda item: -(item.logit + SHARED_CODE * bool(codes & _codes(item))))
         best = _best(part, found, material)
         bar = threshold() / 2 if best and codes & _codes(best.candidate) else threshold()
@@ -125,13 +126,12 @@ def _found(question: Question, kept: Sequence[Hit], material: Material) -> list[
 
 
 def _best(question: Question, found: Sequence[Candidate], material: Material) -> Judged | None:
-    """The first of the best candidates that is probable enough, else the most probable one."""
-    judged: list[Judged] = []
-    for item in found[:CONSIDERED]:
-        judged.append(judge(question, item, material))
-        if judged[-1].probability >= threshold():
-            return judged[-1]
-    return max(judged, key=lambda item: item.probability, default=None)
+    """The most probable of the first candidates."""
+    return max(
+        (judge(question, item, material) for item in found[:CONSIDERED]),
+        key=lambda item: item.probability,
+        default=None,
+    )
 
 
 def judge(question: Question, candidate: Candidate, material: Material) -> Judged:

@@ -128,11 +128,12 @@ def _rises(
     """For each of the question's terms: how far the score rises without it, scaled to -1..1."""
     chosen = sorted(question.terms, key=lambda term: -rare[term])[:MAX_LEFT_OUT]
     shorter = {term: _without(question.text, term) for term in chosen}
+    shorter = {term: words for term, words in shorter.items() if words}
     text = in_context(candidate.quote)
+    logits = score([(words, text) for words in shorter.values()])
     return {
-        term: _clipped(float(score(words, [text])[0]) - candidate.logit, 5)
-        for term, words in shorter.items()
-        if words
+        term: _clipped(float(logit) - candidate.logit, 5)
+        for term, logit in zip(shorter, logits, strict=True)
     }
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from atlas.answer.question import Question
+from atlas.answer.question import EXTREME, Question
 from atlas.answer.quotes import Quote, quotes_of
 from atlas.records import Claim, Hit
 from atlas.words import number_of, terms
@@ -20,8 +20,8 @@ MAX_QUOTES = 40
 MAX_ANSWER = 600
 """Characters after which nothing is added to an answer."""
 
-Score = Callable[[str, Sequence[str]], Sequence[float]]
-"""Question and texts -> one logit per text, higher is better."""
+Score = Callable[[Sequence[tuple[str, str]]], Sequence[float]]
+"""Pairs of question and text -> one logit per pair, higher is better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +44,16 @@ def candidates(question: Question, kept: Sequence[Hit], score: Score) -> list[Ca
         wanted = set(question.terms)
         pairs.sort(key=lambda item: -len(wanted & set(terms(item[2].text))))
         pairs = pairs[:MAX_QUOTES]
-    logits = score(question.text, [in_context(quote) for _, _, quote in pairs]) if pairs else []
+    texts = [in_context(quote) for _, _, quote in pairs]
+    scored = score([(words, text) for text in texts for words in question.wordings])
+    wordings = len(question.wordings)
+    logits = [max(scored[i : i + wordings]) for i in range(0, len(scored), wordings)]
     found = [
         Candidate(
-            quote=quote, hit=hit, marker=marker, logit=float(logit) + _range_bonus(question, quote)
+            quote=quote,
+            hit=hit,
+            marker=marker,
+            logit=float(logit) + _range_bonus(question, quote) - _hedge(question, quote),
         )
         for (marker, hit, quote), logit in zip(pairs, logits, strict=True)
     ]
@@ -75,6 +81,16 @@ def _range_bonus(question: Question, quote: Quote) -> float:
                 inside = float(match["low"]) <= float(number) <= float(match["high"])
                 return RANGE_BONUS if inside else -RANGE_BONUS
     return 0.0
+
+
+_BOUND = re.compile(r"\b(?:up to|at most|at least|no more than)\s+\d", re.IGNORECASE)
+HEDGE = 2.0
+"""Logits that a bound costs where a value was asked for: `up to 3 years` promises nothing."""
+
+
+def _hedge(question: Question, quote: Quote) -> float:
+    bound = question.asked == "duration" and _BOUND.search(quote.text)
+    return HEDGE if bound and not EXTREME.search(question.text.casefold()) else 0.0
 
 
 def claims(best: Candidate, others: Sequence[Candidate], question: Question) -> list[Claim]:

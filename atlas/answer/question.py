@@ -104,9 +104,18 @@ _POLITE = re.compile(
     r"^(?:(?:hello|hi|good (?:morning|afternoon|day)|please|hey)[ ,!.]*)*"
     r"(?:(?:can|could|would|will) you (?:please )?(?:tell|give|say|let|show) (?:me|us)(?: know)? )?"
 )
+_PERIODS = tuple(
+    (re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), period)
+    for pattern, period in (
+        ("every half[ -]year|twice (?:a|per|each|every) year|half[ -]yearly", "every 6 months"),
+        ("(?:once )?(?:every|each|a|per) year|yearly|annually", "every 12 months"),
+        ("every two years|every 2 years|every other year", "every 24 months"),
+        ("(?:every|each) quarter|quarterly", "every 3 months"),
+    )
+)
 _WARRANTY = re.compile(r"\b(?:warranty|guarantee)$|^(?:warranty|guarantee)\b|\bwarranty [\w-]+$")
 _AMOUNT = re.compile(r"\bhow much\b")
-_EXTREME = re.compile(
+EXTREME = re.compile(
     r"\b(max(?:imum)?|min(?:imum)?|top|at (?:most|least)|limit|highest|lowest|recommended)\b"
 )
 
@@ -119,6 +128,8 @@ class Question:
     asked: Asked
     terms: tuple[str, ...]
     """Terms that carry its subject, without stop words and words that only say the kind asked."""
+    wordings: tuple[str, ...]
+    """The text, and the text with a period written as documents do: `every 12 months`."""
 
 
 def analyse(text: str, without: frozenset[str] = frozenset()) -> Question:
@@ -128,21 +139,25 @@ def analyse(text: str, without: frozenset[str] = frozenset()) -> Question:
     asked = kind_asked(asking[0].strip() if asking else folded)
     ignored = without | _ASKING | set(UNITS)
     words = [term for term in content_terms(text) if term not in ignored]
-    return Question(text=text, asked=asked, terms=tuple(words))
+    other = text
+    for pattern, period in _PERIODS:
+        other = pattern.sub(period, other)
+    wordings = (text,) if other == text else (text, other)
+    return Question(text=text, asked=asked, terms=tuple(words), wordings=wordings)
 
 
 def parts(text: str) -> list[str]:
-    """The single questions in a question that asks several things, each with what leads to them.
+    """The single questions in a question that asks several things, the first with what leads to it.
 
-    `it has a crack, which box does it go in and how early must i order it` gives two, both opening
-    with the crack. A question that asks one thing is one part.
+    `it has a crack, which box does it go in and how early must i order it` gives two. A question
+    that asks one thing is one part.
     """
     pieces = [piece.strip() for piece in _JOINT.split(text) if piece.strip()]
     lead = [piece for piece in pieces if not _ASKS.match(piece.casefold())]
     asking = [piece for piece in pieces if _ASKS.match(piece.casefold())]
     if len(asking) < 2 or len(lead) > 1 or (lead and pieces[0] != lead[0]):
         return [text]
-    return [f"{lead[0]}, {piece}" if lead else piece for piece in asking]
+    return [", ".join((*lead, asking[0])), *asking[1:]]
 
 
 def kind_asked(folded: str) -> Asked:

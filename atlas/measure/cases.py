@@ -244,7 +244,8 @@ def _case(path: Path, located: Located, number: int, row: Any) -> Case:
     alternatives = []
     for item in facts:
         options = [item] if isinstance(item, str) else item
-        if not isinstance(options, list) or not all(isinstance(x, str) and x for x in options):
+        written = isinstance(options, list) and all(isinstance(x, str) and x for x in options)
+        if not options or not written:
             raise refuse(
                 "facts", f"facts: {item!r} is no text and no list of texts (quote numbers)"
             )

@@ -67,6 +67,10 @@ class Reranker(Protocol):
         """Float32 logits of shape (len(texts),): no fixed range, higher is more relevant."""
         ...
 
+    def score_pairs(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        """The same for (question, text) pairs of several questions, shape (len(pairs),)."""
+        ...
+
     def pair_tokens(self, question: str, text: str) -> int:
         """Tokens of the pair before any cut; compare with `max_tokens`."""
         ...

@@ -99,13 +99,16 @@ class LibraryReranker:
 
     def score(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Float32 logits of shape (len(texts),); higher is more relevant."""
+        return self.score_pairs([(question, text) for text in texts])
+
+    def score_pairs(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        """As `score`, for pairs of several questions: float32 logits of shape (len(pairs),)."""
         import torch
 
-        question = self._head(readable(question))
-        scores = np.empty(len(texts), np.float32)
-        for row, text in enumerate(texts):
+        scores = np.empty(len(pairs), np.float32)
+        for row, (question, text) in enumerate(pairs):
             scores[row] = self.model.predict(
-                [(question, readable(text))],
+                [(self._head(readable(question)), readable(text))],
                 activation_fn=torch.nn.Identity(),
                 show_progress_bar=False,
                 processing_kwargs={"text": {"truncation": "only_second"}},

@@ -109,12 +109,19 @@ class OnnxReranker:
         A pair over `max_tokens` loses the end of its text; a question longer than half of the
         limit is first cut to that half.
         """
-        head = self._graph.piece(question, self.max_tokens // 2)
-        pairs = [self._graph.pair(head, text) for text in texts]
-        scores = np.empty(len(texts), np.float32)
+        return self.score_pairs([(question, text) for text in texts])
+
+    def score_pairs(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        """As `score`, for pairs of several questions: float32 logits of shape (len(pairs),)."""
+        heads = {
+            question: self._graph.piece(question, self.max_tokens // 2)
+            for question in dict.fromkeys(question for question, _ in pairs)
+        }
+        inputs = [self._graph.pair(heads[question], text) for question, text in pairs]
+        scores = np.empty(len(pairs), np.float32)
 
         def run(row: int) -> None:
-            logit = self._graph.run(pairs[row])
+            logit = self._graph.run(inputs[row])
             if logit.size != 1:
                 raise ModelError(
                     f"reranker {self.name} gives {logit.size} numbers for a pair, expected one"
@@ -122,7 +129,7 @@ class OnnxReranker:
             scores[row] = logit.reshape(())
 
         # The longest first, so that no core is left alone with a long one at the end.
-        run_all(run, sorted(range(len(texts)), key=lambda row: -len(pairs[row])))
+        run_all(run, sorted(range(len(pairs)), key=lambda row: -len(inputs[row])))
         return scores
 
     def pair_tokens(self, question: str, text: str) -> int:

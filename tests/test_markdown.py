@@ -1,0 +1,184 @@
+"""Markdown is read as a person reads it: words stay, markup goes, headings make sections."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from atlas.markdown import read_markdown
+from atlas.records import Reading
+
+
+def units(markdown: str) -> list[tuple[str, str]]:
+    reading = read_markdown(markdown)
+    return [
+        (unit.kind, reading.text[unit.start : unit.end])
+        for section in reading.sections
+        for unit in section.units
+    ]
+
+
+def headings(reading: Reading) -> list[tuple[int, tuple[str, ...]]]:
+    return [(section.number, section.titles) for section in reading.sections]
+
+
+# ---- headings -------------------------------------------------------------------------------
+
+
+def test_a_first_heading_of_level_one_is_the_title_and_no_section() -> None:
+    reading = read_markdown("# The *C-3*\n\nintro\n\n## Battery\n\ntext\n")
+    assert reading.title == "The C-3"
+    assert headings(reading) == [(0, ()), (1, ("Battery",))]
+
+
+def test_a_second_heading_of_level_one_is_a_section() -> None:
+    reading = read_markdown("# Title\n\n# One\n\na\n\n## Deep\n\nb\n\n# Two\n\nc\n")
+    assert reading.title == "Title"
+    assert headings(reading) == [(1, ("One",)), (2, ("One", "Deep")), (3, ("Two",))]
+
+
+def test_a_heading_of_level_one_after_text_is_a_section() -> None:
+    reading = read_markdown("text first\n\n# Later\n\nmore\n")
+    assert reading.title == ""
+    assert headings(reading) == [(0, ()), (1, ("Later",))]
+
+
+def test_a_first_heading_of_level_two_is_a_section() -> None:
+    reading = read_markdown("## Two\n\ntext\n\n# One\n")
+    assert reading.title == ""
+    assert headings(reading) == [(1, ("Two",)), (2, ("One",))]
+
+
+def test_underlined_headings_count_like_marked_ones() -> None:
+    reading = read_markdown("Title\n=====\n\nSection\n-------\n\ntext\n")
+    assert reading.title == "Title"
+    assert headings(reading) == [(1, ("Section",))]
+
+
+def test_a_section_without_text_keeps_its_number() -> None:
+    assert headings(read_markdown("## A\n\n## B\n\ntext\n")) == [(1, ("A",)), (2, ("B",))]
+
+
+def test_a_hash_in_a_code_fence_is_no_heading() -> None:
+    reading = read_markdown("## Real\n\n```sh\n# comment\n\n## more\n```\n")
+    assert headings(reading) == [(1, ("Real",))]
+    assert units("```sh\n# comment\n```\n") == [("code", "# comment")]
+
+
+# ---- lists, tables, figures -----------------------------------------------------------------
+
+
+def test_items_of_nested_lists_are_units_with_their_numbers() -> None:
+    text = "3. three\n   - deep\n     - deeper\n4. four\n\nafter\n"
+    assert units(text) == [
+        ("item", "3. three"),
+        ("item", "deep"),
+        ("item", "deeper"),
+        ("item", "4. four"),
+        ("paragraph", "after"),
+    ]
+
+
+def test_the_second_paragraph_of_an_item_is_not_numbered_again() -> None:
+    assert units("1. one\n\n   more\n2. two\n") == [
+        ("item", "1. one"),
+        ("item", "more"),
+        ("item", "2. two"),
+    ]
+
+
+def test_cells_lose_their_markup_and_rows_know_their_header() -> None:
+    reading = read_markdown(
+        "| **Code** | `Text` |\n|---|---|\n| *E-417* | [low](http://x.example) |\n| a\\|b | |\n"
+    )
+    [section] = reading.sections
+    texts = [reading.text[unit.start : unit.end] for unit in section.units]
+    assert texts == ["Code | Text", "E-417 | low", "a|b | "]
+    assert [unit.header for unit in section.units] == [None, (0, 11), (0, 11)]
+
+
+def test_a_line_break_in_a_cell_does_not_join_two_figures() -> None:
+    assert units("| a |\n|---|\n| 36 V<br>10 Ah |\n")[1] == ("row", "36 V 10 Ah")
+    assert units("36 V<br/>10 Ah") == [("paragraph", "36 V 10 Ah")]
+
+
+def test_rows_below_an_empty_header_have_no_header() -> None:
+    reading = read_markdown(
+        "| A |\n|---|\n| 1 |\n\ntext\n\n| | |\n|---|---|\n| Weight | 22 kg |\n| Range | 80 km |\n"
+    )
+    rows = [unit for unit in reading.sections[0].units if unit.kind == "row"]
+    texts = [reading.text[unit.start : unit.end] for unit in rows]
+    assert texts == ["A", "1", "Weight | 22 kg", "Range | 80 km"]
+    assert [unit.header for unit in rows] == [None, (0, 1), None, None]
+
+
+def test_an_image_alone_is_a_caption_of_its_description() -> None:
+    assert units("![The *key* turns left](figure.png)\n") == [("caption", "The key turns left")]
+    assert units("see ![the key](k.png) here") == [("paragraph", "see the key here")]
+    assert units("![](figure.png)") == []
+
+
+def test_a_line_that_begins_like_a_caption_is_one() -> None:
+    assert units("Figure 3: the lock\n") == [("caption", "Figure 3: the lock")]
+    assert units("Figure it out.\n")[0][0] == "paragraph"
+
+
+# ---- what is dropped ------------------------------------------------------------------------
+
+
+def test_a_link_keeps_its_words_and_loses_its_target() -> None:
+    text = "See [our *site*](https://evil.example/?q=1 'title') or <https://shown.example>.\n"
+    assert units(text) == [("paragraph", "See our site or https://shown.example.")]
+    assert units("[a][r]\n\n[r]: https://evil.example\n") == [("paragraph", "a")]
+
+
+def test_html_loses_tags_comments_and_scripts() -> None:
+    text = (
+        "<div>\n<!-- secret --><p>E<b>-417</b> is</p><p>low</p>\n<script>alert(1)</script></div>\n"
+    )
+    assert units(text) == [("paragraph", "E-417 is low")]
+    assert units("a <span onclick='x'>b</span> c") == [("paragraph", "a b c")]
+    assert units("<!-- nothing -->\n") == []
+
+
+def test_control_characters_are_no_part_of_the_text() -> None:
+    assert units("a\x1b[31mb\x00c\x07\ufeffd\u200be\n") == [("paragraph", "a[31mbcde")]
+
+
+def test_soft_hyphens_do_not_part_words() -> None:
+    assert units("bat\u00adtery") == [("paragraph", "battery")]
+
+
+def test_entities_and_hard_spaces_are_plain_text() -> None:
+    assert units("36&nbsp;V &amp; more") == [("paragraph", "36 V & more")]
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_line_ends_of_other_systems_read_the_same(end: str) -> None:
+    text = "# T\n\na\nb\n\n- x\n- y\n\n```\nc\n\nd\n```\n\n| a |\n|---|\n| b |\n"
+    assert read_markdown(text.replace("\n", end)) == read_markdown(text)
+
+
+def test_accents_are_composed() -> None:
+    assert units("cafe\u0301") == [("paragraph", "café")]
+    assert units("    cafe\u0301\n") == [("code", "café")]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="#-*|`<>![]() \n\r\tab1.é~=&;:\\_\x00", max_size=120))
+def test_any_text_is_read_and_every_unit_points_into_it(text: str) -> None:
+    reading = read_markdown(text)
+    last = 0
+    for section in reading.sections:
+        for unit in section.units:
+            assert last <= unit.start < unit.end <= len(reading.text)
+            last = unit.end
+    assert [section.number for section in reading.sections] == sorted(
+        {section.number for section in reading.sections}
+    )
+
+
+def test_a_long_document_takes_no_quadratic_time() -> None:
+    reading = read_markdown("A paragraph of a long document.\n\n" * 20_000)
+    assert len(reading.sections[0].units) == 20_000

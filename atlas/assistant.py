@@ -14,7 +14,7 @@ import re
 import time
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
@@ -55,6 +55,8 @@ CANDIDATES = 100
 """Length of the fused ranking, from which products missing among the first are taken."""
 SCOPES_KEPT = 64
 NEAREST = 3
+NEAR = 0.5
+"""Share of the best score from which another product's block is supplied for comparison."""
 TRACED_SETTINGS = ("k", "depth", "min_score", "vector_weight", "rerank_weight")
 SHORT_WORD_TOKENS = 3
 """Tokens of one word that the encoder's vocabulary holds whole: itself and two markers."""
@@ -116,9 +118,18 @@ class Assistant:
         return cls.of(collection, progress=progress)
 
     @classmethod
-    def of(cls, collection: Collection, *, progress: Progress | None = None) -> Assistant:
-        """Open a collection that is at hand already; see `open`."""
-        index = current_index(collection, progress)
+    def of(
+        cls,
+        collection: Collection,
+        *,
+        progress: Progress | None = None,
+        told: Callable[[str], None] = lambda note: None,
+    ) -> Assistant:
+        """Open a collection that is at hand already; see `open`.
+
+        `told` gets a line for every document that an ingest leaves out.
+        """
+        index = current_index(collection, progress, told)
         settings = collection.settings
         if settings.reranker == "none":
             return cls(collection, index, load_encoder(settings.encoder, collection.state), None)
@@ -146,7 +157,7 @@ class Assistant:
         hits = [] if asked.unknown else self._hits(asked, clock)
         with clock.time("select"):
             selection = self._select(hits, asked.seen)
-            supplied = self._supplied(selection, asked)
+            supplied = self._supplied(hits, selection, asked)
         with clock.time("answer"):
             proposed = self._draft(asked, supplied)
         with clock.time("citations"):
@@ -180,7 +191,7 @@ class Assistant:
         named = in_their_words(
             without_years(with_names(words, seen.mentions)), self.settings.glossary
         )
-        text, replaced = mend(named, self.index, statistics, self._is_word)
+        text, replaced = mend(self._without_ids(named, seen), self.index, statistics, self._is_word)
         mentioned = [mention.words for mention in seen.mentions if mention.product]
         products = frozenset(t for name in (*seen.products, *mentioned) for t in terms(name))
         return Understood(
@@ -192,6 +203,16 @@ class Assistant:
             statistics=statistics,
             unknown=_unknown_product(seen.mentions, statistics),
         )
+
+    def _without_ids(self, question: str, seen: ScopeView) -> str:
+        """The question without ids of documents in scope: they chose the policy, as years do."""
+        words = {word.casefold() for word in re.findall(r"[\w.]+(?:-[\w.]+)+", question)}
+        for number, name in enumerate(self.index.ids):
+            if name.casefold() in words and seen.blocks[self.index.blocks_of(number)].any():
+                pattern = rf"(?:\b(?:under|in|of|from|by)\s+)?(?<![\w-]){re.escape(name)}(?![\w-])"
+                shorter = " ".join(re.sub(pattern, " ", question, flags=re.IGNORECASE).split())
+                question = shorter if re.search(r"\w", shorter) else question
+        return question
 
     def _hits(self, asked: Understood, clock: _Clock) -> list[Hit]:
         """Search and rerank."""
@@ -236,9 +257,16 @@ class Assistant:
         scored = [hit for hit in hits if hit.order_score is not None]
         return select(scored, self.settings, len(documents) == 1, self.encoder.count_tokens)
 
-    def _supplied(self, selection: Selection, asked: Understood) -> list[Hit]:
-        """The kept hits, and for a count the rest of their tables."""
+    def _supplied(self, hits: Sequence[Hit], selection: Selection, asked: Understood) -> list[Hit]:
+        """The kept hits; for a question without a product, the best hit of every other product
+        that comes near; for a count the rest of the tables."""
         supplied = list(selection.kept)
+        if not supplied:
+            return supplied
+        if not asked.seen.products:
+            bar = NEAR * (supplied[0].rerank_score or 0.0)
+            near = [hit for hit in hits if (hit.rerank_score or 0.0) >= bar]
+            supplied += _missing_products(near, supplied)
         if asked.question.asked != "count":
             return supplied
         present = {hit.block.ref for hit in supplied}
@@ -309,6 +337,7 @@ class Assistant:
         clock: _Clock,
     ) -> Trace:
         seen, settings = asked.seen, self.settings
+        refs = {hit.block.ref for hit in supplied}
         question_tokens = self.encoder.count_tokens(asked.words)
         return traces.make_trace(
             question=asked.words,
@@ -320,7 +349,7 @@ class Assistant:
             },
             answer=answer,
             kept=supplied,
-            dropped=selection.dropped,
+            dropped=[item for item in selection.dropped if item.hit.block.ref not in refs],
             ranked=hits,
             nearest=nearest_documents(hits) if answer.status == "abstained" else [],
             read_as=asked.text,
@@ -345,7 +374,11 @@ class Assistant:
         }
 
 
-def current_index(collection: Collection, progress: Progress | None = None) -> Index:
+def current_index(
+    collection: Collection,
+    progress: Progress | None = None,
+    told: Callable[[str], None] = lambda note: None,
+) -> Index:
     """The collection's index, built or brought up to date first where that is needed."""
     try:
         index = open_index(collection)
@@ -354,7 +387,9 @@ def current_index(collection: Collection, progress: Progress | None = None) -> I
     if index is None or why_stale(collection, index):
         if index is not None:
             index.close()
-        ingest(collection, progress)
+        report = ingest(collection, progress)
+        for item in report.skipped:
+            told(f"skipped {item.path}: {item.reason}")
         index = open_index(collection)
     if index is None:
         raise IndexDamagedError(f"{collection.state}: the index vanished; run `atlas ingest`")

@@ -226,7 +226,7 @@ def _open(folder: str, sample: bool) -> Assistant:
     collection: Collection = Collection.open(folder, sample=sample)
     _notes(collection.notes)
     with _Bar() as bar:
-        return Assistant.of(collection, progress=bar)
+        return Assistant.of(collection, progress=bar, told=lambda note: _notes((note,)))
 
 
 def _day(text: str | None) -> date | None:

@@ -97,7 +97,13 @@ def main() -> None:
             openings.append(time.perf_counter() - start)
         memory["opened"] = megabytes()
         encoder = Timed(assistant.encoder, {"encode_documents": lambda values: len(values[0])})
-        reranker = Timed(assistant.reranker, {"score": lambda values: len(values[1])})
+        reranker = Timed(
+            assistant.reranker,
+            {
+                "score": lambda values: len(values[1]),
+                "score_pairs": lambda values: len(values[0]),
+            },
+        )
         assistant.encoder = encoder
         if assistant.reranker is not None:
             assistant.reranker = reranker

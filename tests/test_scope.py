@@ -377,7 +377,7 @@ def test_equal_keys_mean_equal_blocks(look: View) -> None:
 
 
 def test_what_one_reader_asked_opens_nothing_to_the_next(assistant: Assistant) -> None:
-    question = "does PRICES-R1 say anything of the battery"
+    question = "does PRICES-R1 say anything of the C-3 battery"  # other restricted ones drop out
     day = date(2024, 6, 1)  # the price list is not yet in force, but it is named
 
     def supplied(reader: str | None) -> set[str]:

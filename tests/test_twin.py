@@ -154,10 +154,13 @@ class RememberingReranker:
         self.known: dict[tuple[str, str], float] = {}
 
     def score(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        new = [text for text in texts if (question, text) not in self.known]
-        for text, logit in zip(new, self.reranker.score(question, new), strict=True):
-            self.known[question, text] = float(logit)
-        return np.array([self.known[question, text] for text in texts], np.float32)
+        return self.score_pairs([(question, text) for text in texts])
+
+    def score_pairs(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self.known]
+        for pair, logit in zip(new, self.reranker.score_pairs(new) if new else (), strict=True):
+            self.known[pair] = float(logit)
+        return np.array([self.known[pair] for pair in pairs], np.float32)
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,14 @@ _NEGATION = re.compile(
 )
 
 
+SAME = 0.5
+"""Share of a quote's terms that another product's sentence must hold to be cited beside it."""
+
+
+SAME_STEPS = 0.8
+"""Shared terms over all terms from which two whole instructions count as the same."""
+
+
 class Products:
     """Knows the product names of the collection in a text of the documents."""
 
@@ -65,12 +73,17 @@ def leaders(found: Sequence[Candidate], products: Products) -> dict[str, Candida
 
 
 def agree(first: Candidate, second: Candidate, products: Products) -> bool:
-    """Whether two products' answers are the same in figures and in negation."""
+    """Whether two products' answers are the same in figures and in negation; instructions quoted
+    whole must share nearly all of their words, since another menu is another answer."""
     for one, other in ((first, second), (second, first)):
         have = products.figures(other.quote.block.searched)
         if not products.figures(one.quote.text) <= have:
             return False
-    closest = _closest(first.quote.text, second.quote.block.text)
+    if first.quote.text == first.quote.block.text or second.quote.text == second.quote.block.text:
+        one, other = set(terms(first.quote.text)), set(terms(second.quote.text))
+        if len(one & other) < SAME_STEPS * len(one | other):
+            return False
+    closest = _closest(first, second)
     return bool(_NEGATION.search(first.quote.text)) == bool(_NEGATION.search(closest))
 
 
@@ -88,17 +101,24 @@ def across_products(best: dict[str, Candidate], products: Products) -> Draft | N
 
 
 def joint_claim(best: dict[str, Candidate]) -> Claim:
-    """One claim in the words of the best candidate, citing every product's block."""
-    ordered = sorted(best.values(), key=lambda item: -item.logit)
-    return Claim(
-        text=ordered[0].quote.readable,
-        markers=tuple(item.marker for item in ordered),
-        quotes=tuple(item.quote.text for item in ordered),
-    )
+    """One claim in the words of the best candidate, citing every block that says the same."""
+    lead, *others = sorted(best.values(), key=lambda item: -item.logit)
+    markers, quotes = [lead.marker], [lead.quote.text]
+    wanted = set(terms(lead.quote.text))
+    for other in others:
+        closest = _closest(lead, other)
+        if len(wanted & set(terms(closest))) >= SAME * len(wanted):
+            markers.append(other.marker)
+            quotes.append(closest)
+    return Claim(text=lead.quote.readable, markers=tuple(markers), quotes=tuple(quotes))
 
 
-def _closest(quote: str, text: str) -> str:
-    """The sentence of a text that shares most words with a quote."""
-    wanted = set(terms(quote))
-    sentences = re.split(r"(?<=[.!?])\s+|\n", text)
+def _closest(first: Candidate, second: Candidate) -> str:
+    """What the second block says to the first one's quote: its quote, if that is the whole block,
+    else the sentence that shares most words."""
+    block = second.quote.block
+    if second.quote.text == block.text:
+        return block.text
+    wanted = set(terms(first.quote.text))
+    sentences = [part.strip() for part in re.split(r"(?<=[.!?])\s+|\n", block.text)]
     return max(sentences, key=lambda s: (len(wanted & set(terms(s))), -len(s)), default="")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from atlas.answer.question import EXTREME, Question
-from atlas.answer.quotes import Quote, quotes_of
+from atlas.answer.quotes import Quote, instructions_of, quotes_of
 from atlas.records import Claim, Hit
 from atlas.words import number_of, terms
 
@@ -37,8 +37,9 @@ class Candidate:
 
 def candidates(question: Question, kept: Sequence[Hit], score: Score) -> list[Candidate]:
     """Every quote of the kept blocks, best first."""
+    quoting = instructions_of if question.asked == "steps" else quotes_of
     pairs = [
-        (marker, hit, quote) for marker, hit in enumerate(kept, 1) for quote in quotes_of(hit.block)
+        (marker, hit, quote) for marker, hit in enumerate(kept, 1) for quote in quoting(hit.block)
     ]
     if len(pairs) > MAX_QUOTES:
         wanted = set(question.terms)

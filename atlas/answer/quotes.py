@@ -14,6 +14,10 @@ _ABBREVIATIONS = r"(?<!\be\.g)(?<!\bi\.e)(?<!\bapprox)(?<!\bno)(?<!\bfig)(?<!\bi
 _END = re.compile(rf"{_ABBREVIATIONS}(?<=[.!?。！？])[\"')\]»”]*\s+(?=[^\s])", re.IGNORECASE)
 
 
+MAX_WHOLE = 700
+"""Characters of a block that is quoted whole as instructions."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
     """Words of a block that can stand as a source."""
@@ -57,6 +61,16 @@ def quotes_of(block: Block) -> list[Quote]:
         for start, end in _sentences(block.text, unit.start, unit.end, unit.kind):
             quotes.append(Quote(block=block, kind=unit.kind, start=start, end=end, header=header))
     return quotes
+
+
+def instructions_of(block: Block) -> list[Quote]:
+    """What a question for steps can quote: a short block whole, since half a procedure is none.
+
+    A long block, and one with a table, gives its single quotes.
+    """
+    if len(block.text) > MAX_WHOLE or any(unit.kind == "row" for unit in block.units):
+        return quotes_of(block)
+    return [Quote(block=block, kind="paragraph", start=0, end=len(block.text), header="")]
 
 
 def _sentences(text: str, start: int, end: int, kind: UnitKind) -> list[tuple[int, int]]:

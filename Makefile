@@ -1,12 +1,12 @@
 # Two commands do everything: `make ask` (or make ask Q="your question") and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-Q ?= How long is the battery of a C-3 under warranty?
+export Q ?= How long is the battery of a C-3 under warranty?
 
 .PHONY: ask test check pdfs bench help-blocks clean
 
 ask: .venv/installed
-	@$(BIN)/python -m atlas ask "$(Q)"
+	@$(BIN)/python -m atlas ask "$$Q"
 
 test: .venv/tests-installed
 	$(BIN)/python -m pytest
@@ -15,6 +15,15 @@ check: .venv/tests-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: .venv/tests-installed
+	$(BIN)/python bench/cold_start.py
+	$(BIN)/python bench/warm.py
+	$(BIN)/python bench/reingest.py
+	$(BIN)/python bench/rerank_rate.py
+
+help-blocks: .venv/tests-installed
+	$(BIN)/python tools/help_blocks.py
 
 pdfs: .venv/tests-installed
 	$(BIN)/python tools/make_pdfs.py

@@ -80,8 +80,8 @@ def agree(first: Candidate, second: Candidate, products: Products) -> bool:
         if not products.figures(one.quote.text) <= have:
             return False
     if first.quote.text == first.quote.block.text or second.quote.text == second.quote.block.text:
-        one, other = set(terms(first.quote.text)), set(terms(second.quote.text))
-        if len(one & other) < SAME_STEPS * len(one | other):
+        ours, theirs = set(terms(first.quote.text)), set(terms(second.quote.text))
+        if len(ours & theirs) < SAME_STEPS * len(ours | theirs):
             return False
     closest = _closest(first, second)
     return bool(_NEGATION.search(first.quote.text)) == bool(_NEGATION.search(closest))

@@ -119,6 +119,8 @@ def view(question: str, scope: Scope, settings: Settings, index: Index, today: d
     _check_products(scope.products, known)
     mentions = find_products(question, product_names(settings, known))
     found = [mention.product for mention in mentions if mention.product]
+    if not found:  # a document that the question names speaks of its own products
+        found = _products_of(index, named_ids, readable)
     products = tuple(dict.fromkeys((*scope.products, *found)))
     fitting = [
         not products or not profile.products or bool(set(products) & set(profile.products))
@@ -216,6 +218,16 @@ def _replaced(index: Index, blocks: NDArray[np.bool_], named: NDArray[np.bool_])
 
 
 # ---- products -------------------------------------------------------------------------------
+
+
+def _products_of(index: Index, documents: Sequence[int], allowed: Sequence[bool]) -> list[str]:
+    """The products of documents whose profile is allowed."""
+    found: list[str] = []
+    for number in documents:
+        own = index.blocks_of(number)
+        if len(own) and allowed[int(index.block_profile[own[0]])]:
+            found += index.profiles[int(index.block_profile[own[0]])].products
+    return found
 
 
 def _check_products(products: Iterable[str], known: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from atlas.answer.question import EXTREME, Question
 from atlas.answer.quotes import Quote, instructions_of, quotes_of
 from atlas.records import Claim, Hit
-from atlas.words import number_of, terms
+from atlas.words import NUMBER_WORDS, number_of, terms
 
 MAX_QUOTES = 40
 """Quotes that are scored per question; those with most question words go first."""
@@ -84,7 +84,10 @@ def _range_bonus(question: Question, quote: Quote) -> float:
     return 0.0
 
 
-_BOUND = re.compile(r"\b(?:up to|at most|at least|no more than)\s+\d", re.IGNORECASE)
+_BOUND = re.compile(
+    rf"\b(?:up to|at most|at least|no more than)\s+(?:\d|(?:{'|'.join(NUMBER_WORDS)})\b)",
+    re.IGNORECASE,
+)
 HEDGE = 2.0
 """Logits that a bound costs where a value was asked for: `up to 3 years` promises nothing."""
 

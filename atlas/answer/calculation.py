@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, DivisionByZero, InvalidOperation, localcontext
+from decimal import Decimal, localcontext
 
 from atlas.answer.clarification import Products
 from atlas.answer.extractive import Candidate
@@ -41,7 +41,7 @@ def evaluate(expression: str) -> Decimal:
         with localcontext() as context:
             context.prec = 50
             return _value(tree.body, expression)
-    except (SyntaxError, InvalidOperation, DivisionByZero, RecursionError, MemoryError):
+    except (SyntaxError, ArithmeticError, RecursionError, MemoryError):
         raise ValueError(f"not an expression of numbers: {expression!r}") from None
 
 
@@ -60,7 +60,7 @@ def _value(node: ast.AST, source: str) -> Decimal:
 
 _AMOUNT = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
 _MONEY = re.compile(
-    rf"(?P<sign>EUR|€|USD|\$|GBP|£|CHF)\s?(?P<a>{_AMOUNT})(?![\d,])"
+    rf"(?P<sign>EUR|€|USD|\$|GBP|£|CHF)\s?(?P<a>{_AMOUNT})(?!\d|[.,]\d)"
     rf"|(?<![\d.,])(?P<b>{_AMOUNT})\s?(?P<unit>EUR|euros?|€|USD|\$|GBP|£|CHF)(?!\w)",
     re.IGNORECASE,
 )

@@ -5,7 +5,7 @@ mended.
 
 A word is mended only if no block in scope has it, the encoder's vocabulary does not hold it as one
 word (then it is a real word that the documents lack, which must not be bent into one they have),
-and one typing error (two from eight letters on) leads to a word of a block in scope.
+and one typing error (two from seven letters on) leads to a word of a block in scope.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _nearest(word: str, index: Index, statistics: ScopedBM25, real: bool) -> str
     """
     if len(word) < 4:
         return None
-    allowed = 2 if len(word) >= 8 else 1
+    allowed = 2 if len(word) >= 7 else 1
     root = stem(word)
     matches = process.extract(
         root, statistics.vocabulary, scorer=OSA.distance, score_cutoff=allowed + 1, limit=30

@@ -53,6 +53,14 @@ def test_an_abbreviation_or_a_decimal_ends_no_sentence(sentence: str) -> None:
     assert texts(f"{sentence} Ride on.") == [sentence, "Ride on."]
 
 
+def test_a_short_word_that_ends_a_sentence_is_no_abbreviation() -> None:
+    assert texts("The answer is no. Charge for 5 min. Then ride.") == [
+        "The answer is no.",
+        "Charge for 5 min.",
+        "Then ride.",
+    ]
+
+
 def test_a_closing_sign_belongs_to_its_sentence() -> None:
     assert texts('He said "stop." Then he left. (It was late.) Good.') == [
         'He said "stop."',
@@ -63,7 +71,7 @@ def test_a_closing_sign_belongs_to_its_sentence() -> None:
 
 
 def test_a_row_is_one_quote_and_its_header_none() -> None:
-    assert texts(TABLE) == ["R01 | Casing. Opened.", "R02 |"]
+    assert texts(TABLE) == ["R01 | Casing. Opened.", "R02 | "]
 
 
 def test_a_row_reads_with_the_names_of_its_columns() -> None:

@@ -1,7 +1,7 @@
 """Write the real help texts into README.md, between its `<!-- help … -->` marks.
 
-    python tools/help_blocks.py            update README.md
-    python tools/help_blocks.py --check    write nothing; exit code 1 if a block is out of date
+python tools/help_blocks.py            update README.md
+python tools/help_blocks.py --check    write nothing; exit code 1 if a block is out of date
 """
 
 from __future__ import annotations

@@ -20,8 +20,6 @@ from atlas.words import is_code, terms, tokens
 
 CONSIDERED = 3
 """Candidates whose probability is looked at; the best by the reranker first."""
-SHARED_CODE = 4.0
-"""Logits that a code shared with the answer so far is worth to a later part of a question."""
 STRICT = frozenset(
     {"price", "duration", "weight", "speed", "pressure", "torque", "voltage", "temperature"}
 )
@@ -96,9 +94,10 @@ def _several(asked: Sequence[str], kept: Sequence[Hit], material: Material) -> D
         part = analyse(text, material.product_terms)
         used = {quote for claim in chosen for quote in claim.quotes}
         found = [item for item in _found(part, kept, material) if item.quote.text not in used]
-        found.sort(key=lambda item: -(item.logit + SHARED_CODE * bool(codes & _codes(item))))
-        best = _best(part, found, material)
-        bar = threshold() / 2 if best and codes & _codes(best.candidate) else threshold()
+        shared = [item for item in found if codes & _codes(item)]
+        best, bar = _best(part, shared, material), threshold() / 2
+        if best is None or best.probability < bar:
+            best, bar = _best(part, found, material), threshold()
         if best is None or best.probability < bar:
             open_parts.append(text)
             continue

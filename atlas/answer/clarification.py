@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from atlas.answer.extractive import Candidate
+from atlas.answer.quotes import quotes_of
 from atlas.records import Claim, Draft
 from atlas.words import is_code, number_of, terms
 
@@ -79,12 +80,18 @@ def agree(first: Candidate, second: Candidate, products: Products) -> bool:
         have = products.figures(other.quote.block.searched)
         if not products.figures(one.quote.text) <= have:
             return False
-    if first.quote.text == first.quote.block.text or second.quote.text == second.quote.block.text:
+    if _is_whole(first) or _is_whole(second):
         ours, theirs = set(terms(first.quote.text)), set(terms(second.quote.text))
         if len(ours & theirs) < SAME_STEPS * len(ours | theirs):
             return False
     closest = _closest(first, second)
     return bool(_NEGATION.search(first.quote.text)) == bool(_NEGATION.search(closest))
+
+
+def _is_whole(candidate: Candidate) -> bool:
+    """Whether a quote is a whole block of several sentences: instructions."""
+    quote = candidate.quote
+    return quote.text == quote.block.text and len(quotes_of(quote.block)) > 1
 
 
 def across_products(best: dict[str, Candidate], products: Products) -> Draft | None:

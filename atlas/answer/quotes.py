@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from atlas.records import Block, UnitKind
 
-_ABBREVIATIONS = r"(?<!\be\.g)(?<!\bi\.e)(?<!\bapprox)(?<!\bno)(?<!\bfig)(?<!\bincl)(?<!\bmax)(?<!\bmin)(?<!\bca)(?<!\bvs)"
+_ABBREVIATIONS = r"(?<!\b(?:e\.g|i\.e)\.)(?<!\b(?:ca|vs)\.)(?<!\bincl\.)(?<!\bapprox\.)(?!(?<=\bno\.)\s+\d)(?!(?<=\b(?:fig|max|min)\.)\s+\d)"
 _END = re.compile(rf"{_ABBREVIATIONS}(?<=[.!?。！？])[\"')\]»”]*\s+(?=[^\s])", re.IGNORECASE)
 
 

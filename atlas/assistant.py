@@ -406,6 +406,7 @@ def clean_question(question: str) -> str:
             f"the question has {len(question):,} characters; ask in at most {MAX_QUESTION:,}"
         )
     text = unicodedata.normalize("NFC", question.encode("utf-8", "replace").decode())
+    text = re.sub(r"\x1b\[[0-9;?]*[ -/]*[@-~]", " ", text)  # whole terminal sequences
     text = "".join(" " if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") else c for c in text)
     text = " ".join(text.split())
     if not text:
@@ -442,11 +443,19 @@ def in_their_words(question: str, glossary: Mapping[str, str]) -> str:
 
 
 def _unknown_product(mentions: Sequence[Mention], statistics: ScopedBM25) -> str:
-    """A product-like name that is neither a product in sight nor a word of a block in scope."""
+    """A product-like name that is neither a product in sight nor a word of a block in scope.
+
+    Where the documents have codes of the same letters, it is one of those: F-8 beside F-2.
+    """
     for mention in mentions:
         words = terms(mention.words)
-        in_documents = len(words) == 1 and statistics.frequency(words[0]) > 0
-        if mention.product is None and not in_documents:
+        alone = len(words) == 1
+        in_documents = alone and statistics.frequency(words[0]) > 0
+        if mention.product is not None or in_documents:
+            continue
+        letters = words[0].rstrip("0123456789")
+        like = re.compile(rf"{re.escape(letters)}\d+")
+        if not (alone and any(like.fullmatch(term) for term in statistics.vocabulary)):
             return mention.words
     return ""
 

@@ -7,6 +7,7 @@ it is probably right; otherwise it declines and says what it missed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -53,6 +54,8 @@ class Judged:
 
 def draft(question: Question, kept: Sequence[Hit], material: Material) -> Draft:
     """Propose an answer from the kept hits, in rank order; `kept[i]` has marker i + 1."""
+    if _unknown_codes(question, material):
+        return _declined(question, None, material)
     asked = parts(question.text)
     if len(asked) > 1:
         several = _several(asked, kept, material)
@@ -169,8 +172,24 @@ def _probable(
     }
 
 
+_VERSION = re.compile(
+    r"\b(?:version|firmware|release|update|revision)\s+v?(\d+(?:\.\d+)+)", re.IGNORECASE
+)
+
+
+def _unknown_codes(question: Question, material: Material) -> list[str]:
+    """Codes and version numbers of a question that stand in no block in scope.
+
+    Another code's entry never answers for them, however near it looks.
+    """
+    asked = [term for term in question.terms if is_code(term)]
+    asked += [term for version in _VERSION.findall(question.text) for term in terms(version)]
+    return [term for term in asked if not material.evidence.known(term)]
+
+
 def _declined(question: Question, best: Judged | None, material: Material) -> Draft:
     lacking = [term for term in question.terms if not material.evidence.known(term)]
+    lacking += _unknown_codes(question, material)
     words = _surfaces(question.text, lacking)
     reason = "the documents do not say"
     if words:

@@ -16,7 +16,7 @@ from decimal import Decimal, localcontext
 from atlas.answer.clarification import Products
 from atlas.answer.extractive import Candidate
 from atlas.answer.question import Question
-from atlas.answer.quotes import Quote, quotes_of
+from atlas.answer.quotes import Quote, cells_of, quotes_of
 from atlas.records import Block, Claim, Draft
 from atlas.words import NUMBER_WORDS, content_terms, number_of, terms
 
@@ -202,7 +202,7 @@ def counted_blocks(block: Block, document: Sequence[Block]) -> list[Block]:
 
 def first_cell(row: Quote) -> str:
     """The words of a row's first cell."""
-    return row.text.split(" | ")[0].strip()
+    return cells_of(row.text)[0]
 
 
 def _code_letters(cells: Sequence[str]) -> str | None:
@@ -211,21 +211,42 @@ def _code_letters(cells: Sequence[str]) -> str | None:
     return next(iter(letters)) if len(letters) == 1 else None
 
 
-def _count(question: Question, blocks: Sequence[Block]) -> Draft | None:
-    noun = counted_noun(question.text)
+def _count(
+    question: Question, blocks: Sequence[Block], products: Products, named: Sequence[str]
+) -> Draft | None:
+    noun = [term for term in counted_noun(question.text) if term not in products.terms]
+    counted: dict[tuple[str, ...], Draft] = {}
     for block in blocks:
-        entries = _entries(block)
-        if len(entries) < 3 or not noun:
-            continue
-        heads = set(terms(f"{block.prefix} {entries[0].header}"))
-        subject = set(question.terms) - _GENERIC
-        if noun[-1] in _GENERIC:
-            fits = bool(subject) and len(subject & heads) * 2 >= len(subject)
-        else:
-            fits = set(noun) <= heads and _own(noun, block, entries)
-        if fits:
-            return _counted(block, blocks)
-    return None
+        if noun and _is_counted(noun, question, block):
+            counted.setdefault(block.products, _counted(block, blocks))
+    drafts = list(counted.values())
+    if len({draft.evidence for draft in drafts}) > 1 and not named:
+        choices = tuple(sorted({name for group in counted for name in group}))
+        if len(choices) > 1:
+            return Draft(
+                status="needs_clarification",
+                reason=f"the count depends on the product: {', '.join(choices)}",
+                choices=choices,
+            )
+    return drafts[0] if drafts else None
+
+
+def _is_counted(noun: Sequence[str], question: Question, block: Block) -> bool:
+    """Whether the entries of a block are what the question counts.
+
+    A word of the question that stands in single entries only asks for one of them, not for all.
+    """
+    entries = _entries(block)
+    if len(entries) < 3:
+        return False
+    heads = set(terms(f"{block.prefix} {entries[0].header}"))
+    inside = {term for entry in entries for term in terms(entry.text)} - heads
+    if (set(question.terms) - set(noun)) & inside:
+        return False
+    subject = set(question.terms) - _GENERIC
+    if noun[-1] in _GENERIC and len(noun) == 1:
+        return bool(subject) and len(subject & heads) * 2 >= len(subject)
+    return set(noun) <= heads and _own(noun, block, entries)
 
 
 _GENERIC = frozenset("thing entri item point set row line step posit check option part".split())
@@ -243,7 +264,7 @@ def _own(noun: Sequence[str], block: Block, rows: Sequence[Quote]) -> bool:
     """Whether the counted noun's last word names the rows: in the first column's head, or in the
     nearest heading."""
     heading = block.titles[-1] if block.titles else block.title
-    return noun[-1] in set(terms(f"{rows[0].header.split(' | ')[0]} {heading}"))
+    return noun[-1] in set(terms(f"{cells_of(rows[0].header)[0]} {heading}"))
 
 
 def _counted(block: Block, blocks: Sequence[Block]) -> Draft:
@@ -314,7 +335,7 @@ def compute(
     An item that matches no priced quote makes the whole sum None: half a sum is no answer.
     """
     if question.asked == "count" and not _states_count(question, found):
-        counted = _count(question, blocks)
+        counted = _count(question, blocks, products, named)
         if counted is not None:
             return counted
     if question.asked not in ("price", "number", "count") and not asks_difference(question.text):

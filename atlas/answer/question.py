@@ -138,7 +138,11 @@ def analyse(text: str, without: frozenset[str] = frozenset()) -> Question:
     asking = [piece for piece in _JOINT.split(folded) if _ASKS.match(piece.strip())]
     asked = kind_asked(asking[0].strip() if asking else folded)
     ignored = without | _ASKING | set(UNITS)
-    words = [term for term in content_terms(text) if term not in ignored]
+    words = [
+        term
+        for term in content_terms(text)
+        if term not in ignored and (len(term) > 1 or term.isdigit() or not term.isascii())
+    ]
     other = text
     for pattern, period in _PERIODS:
         other = pattern.sub(period, other)

@@ -38,8 +38,8 @@ class Quote:
         """The quote as a person reads it; a row names the column of each cell."""
         if self.kind != "row" or not self.header:
             return " ".join(self.text.split())
-        names = self.header.split(" | ")
-        cells = self.text.split(" | ")
+        names = cells_of(self.header)
+        cells = cells_of(self.text)
         if len(names) != len(cells):
             return self.text
         pairs = [
@@ -48,6 +48,11 @@ class Quote:
             if cell
         ]
         return "; ".join(pairs)
+
+
+def cells_of(row: str) -> list[str]:
+    """The words of a row's cells; empty cells stay."""
+    return [cell.strip() for cell in row.split("|")]
 
 
 def quotes_of(block: Block) -> list[Quote]:

@@ -201,7 +201,7 @@ class Assistant:
             question=analyse(text, products),
             seen=seen,
             statistics=statistics,
-            unknown=_unknown_product(seen.mentions, statistics),
+            unknown=_unknown_product(seen.mentions, seen.known_products, statistics),
         )
 
     def _without_ids(self, question: str, seen: ScopeView) -> str:
@@ -297,6 +297,7 @@ class Assistant:
         """What the answerer may use for a question besides the supplied blocks."""
         return Material(
             evidence=Evidence(
+                encoder=self.encoder.name,
                 score=self._score,
                 cosine=self._cosine,
                 rarity=asked.statistics.rarity,
@@ -442,11 +443,14 @@ def in_their_words(question: str, glossary: Mapping[str, str]) -> str:
     return question
 
 
-def _unknown_product(mentions: Sequence[Mention], statistics: ScopedBM25) -> str:
+def _unknown_product(
+    mentions: Sequence[Mention], known_products: Sequence[str], statistics: ScopedBM25
+) -> str:
     """A product-like name that is neither a product in sight nor a word of a block in scope.
 
     Where the documents have codes of the same letters, it is one of those: F-8 beside F-2.
     """
+    own = {term for product in known_products for term in terms(product)}
     for mention in mentions:
         words = terms(mention.words)
         alone = len(words) == 1
@@ -455,7 +459,10 @@ def _unknown_product(mentions: Sequence[Mention], statistics: ScopedBM25) -> str
             continue
         letters = words[0].rstrip("0123456789")
         like = re.compile(rf"{re.escape(letters)}\d+")
-        if not (alone and any(like.fullmatch(term) for term in statistics.vocabulary)):
+        if not (
+            alone
+            and any(like.fullmatch(term) and term not in own for term in statistics.vocabulary)
+        ):
             return mention.words
     return ""
 

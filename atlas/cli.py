@@ -8,6 +8,7 @@ to measure; 130 interrupted, 141 the reader of the output went away.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -60,6 +61,12 @@ def errors_for_people(command: Callable[..., None]) -> Callable[..., None]:
         except BrokenPipeError:
             _discard_output()
             sys.exit(OUTPUT_GONE)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            click.echo("atlas: the output could not be written: no space left", err=True)
+            _discard_output()
+            sys.exit(AtlasError.exit_code)
 
     return run
 

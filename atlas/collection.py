@@ -21,6 +21,9 @@ from atlas.settings import Settings, load_settings
 SUFFIXES = (".md", ".markdown", ".pdf")
 
 
+OUTSIDE = "is a link to a file outside `documents`; put the file itself there"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
     """One folder with documents, and where atlas keeps what it makes of them."""
@@ -95,8 +98,11 @@ class Collection:
         from atlas.documents import read_document  # parsers are needed here only
 
         skipped: list[Skipped] = []
+        inside = (self.root / "documents").resolve()
 
         def one(path: Path) -> Document | Skipped:
+            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+                return Skipped(path=relative(path, self.root), reason=OUTSIDE)
             try:
                 return known(path) or read_document(path, self.root)
             except DocumentError as error:

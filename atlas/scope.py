@@ -116,12 +116,14 @@ def view(question: str, scope: Scope, settings: Settings, index: Index, today: d
     known = _all_products(
         settings, [profile for n, profile in zip(present, index.profiles, strict=True) if n]
     )
-    _check_products(scope.products, known)
-    mentions = find_products(question, product_names(settings, known))
+    names = product_names(settings, known)
+    given = [names.get(_key(product), product) for product in scope.products]
+    _check_products(given, known)
+    mentions = find_products(question, names)
     found = [mention.product for mention in mentions if mention.product]
     if not found:  # a document that the question names speaks of its own products
         found = _products_of(index, named_ids, readable)
-    products = tuple(dict.fromkeys((*scope.products, *found)))
+    products = tuple(dict.fromkeys((*given, *found)))
     fitting = [
         not products or not profile.products or bool(set(products) & set(profile.products))
         for profile in index.profiles

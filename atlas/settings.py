@@ -141,7 +141,7 @@ def _scalar(where: str, key: str, value: Any) -> Any:
             number = "a whole number" if whole else "a number"
             raise SettingsError(f"{where}: {key} is {value!r}; expected {number} {low} to {high}")
         return value
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not (value.strip() or key == "title"):
         raise SettingsError(f"{where}: {key} is {value!r}; expected text")
     if key in _CHOICES and value not in _CHOICES[key]:
         raise SettingsError(f"{where}: {key} is {value!r}; expected {' or '.join(_CHOICES[key])}")

@@ -113,6 +113,7 @@ def material(
 
     return Material(
         evidence=Evidence(
+            encoder="fake-encoder",
             score=score
             or (lambda pairs: [float(value) for value in reranker.score_pairs(list(pairs))]),
             cosine=lambda question, text: (

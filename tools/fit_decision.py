@@ -6,9 +6,10 @@
 Every development question is asked twice: as it is, and, where it has an answer, once more with
 every block taken away that holds the answer, when declining is right. For each the three candidates
 that the reranker likes best are looked at. A candidate is right if it holds the facts of the case,
-or overlaps its evidence, and nothing rejected. Of the thresholds the one with the best balance is
-taken: right answers less wrong ones, an answer to an unanswerable question being a wrong one, by
-ten-fold cross-validation over questions. Held-out questions are never read.
+or overlaps its evidence, and nothing rejected. Of the thresholds that decline
+at least 0.8 of the unanswerable questions, the one with the best balance is taken: right answers
+less wrong ones, an answer to an unanswerable question being a wrong one, by ten-fold
+cross-validation over questions. Held-out questions are never read.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ from atlas.words import terms
 
 TARGET = Path(__file__).parents[1] / "atlas" / "answer" / "decision.json"
 FOLDS = 10
+DECLINED = 0.8
+"""Least share of unanswerable questions that must be declined."""
+NEAR = 0.01
+"""Balances this near to the best count as equal; then the lowest threshold answers most."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,17 @@ def is_right(case: Case, candidate: Candidate, labels: Labels) -> bool:
         if len(words & have) >= 0.8 * min(len(words), len(have)):
             return True
     return case.expect == "answer" and bool(case.facts) and not missing_facts(quote.readable, case)
+
+
+def expected_cosines(rows: list[Example]) -> dict[str, list[float]]:
+    """Intercept and slope of the two cosines over `quote_logit`."""
+    x = np.concatenate([row.features for row in rows])
+    logit = x[:, FEATURES.index("quote_logit")]
+    found = {}
+    for name in ("vector_score", "quote_cosine"):
+        slope, intercept = np.polyfit(logit, x[:, FEATURES.index(name)], 1)
+        found[name] = [round(float(intercept), 4), round(float(slope), 4)]
+    return found
 
 
 def fitted(rows: list[Example], strength: float) -> LogisticRegression:
@@ -156,7 +172,9 @@ def main() -> None:
     parser.add_argument("-C", dest="folder", default=".")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    rows = list(examples(Assistant.open(options.folder)))
+    assistant = Assistant.open(options.folder)
+    encoder = assistant.encoder.name
+    rows = list(examples(assistant))
     counts = {
         "answerable": sum(r.case.expect == "answer" and not r.removed for r in rows),
         "unanswerable": sum(r.case.expect == "abstain" for r in rows),
@@ -172,11 +190,9 @@ def main() -> None:
     found = outcomes(rows, 1.0)
     for row in table(found, thresholds):
         print("  ".join(f"{name} {value:.3f}" for name, value in row.items()))
-    options_ = table(found, thresholds)
-    best = max(row["balance"] for row in options_)
-    chosen = next(
-        row for row in options_ if row["balance"] >= best - 0.01
-    )  # rather answer than hide
+    enough = [row for row in table(found, thresholds) if row["declined"] >= DECLINED]
+    best = max(row["balance"] for row in enough)
+    chosen = next(row for row in enough if row["balance"] >= best - NEAR)
     print("chosen", {name: round(float(value), 3) for name, value in chosen.items()})
     if options.write:
         model = fitted(rows, 1.0)
@@ -190,6 +206,8 @@ def main() -> None:
             json.dumps(
                 {
                     "made": made,
+                    "encoder": encoder,
+                    "expected": expected_cosines(rows),
                     "bias": round(float(model.intercept_[0]), 4),
                     "threshold": chosen["threshold"],
                     "weights": names,

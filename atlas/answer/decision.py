@@ -63,7 +63,8 @@ MAX_LEFT_OUT = 8
 
 @lru_cache(maxsize=1)
 def weights() -> Mapping[str, Any]:
-    """The fitted weights: `bias`, `weights` by feature, `threshold`, and how they were made."""
+    """The fitted weights: `bias`, `weights` by feature, `threshold`, how they were made, with which
+    `encoder`, and for others the `expected` cosines: intercept and slope over `quote_logit`."""
     text = (Path(__file__).parent / "decision.json").read_text(encoding="utf-8")
     loaded: Mapping[str, Any] = json.loads(text)
     return loaded
@@ -85,6 +86,8 @@ def probability(features: Mapping[str, float]) -> float:
 class Evidence:
     """What can be asked about a question in its scope."""
 
+    encoder: str
+    """Name of the encoder; cosines of another than the fitted one lie in another range."""
     score: Score
     cosine: Callable[[str, str], float]
     """Question and text -> cosine of their vectors, -1 to 1."""
@@ -105,11 +108,12 @@ def features_of(question: Question, candidate: Candidate, evidence: Evidence) ->
     missing = [rise for t, rise in rises.items() if t not in in_quote and t not in unknown]
     given = gives(question.asked, candidate.quote.readable)
     logit = candidate.hit.rerank_logit
+    text = in_context(candidate.quote)
+    cosines = _cosines(candidate, text, question, evidence)
     return {
         "quote_logit": _clipped(candidate.logit, 12),
         "block_logit": _clipped(logit if logit is not None else candidate.logit, 12),
-        "vector_score": candidate.hit.vector_score,
-        "quote_cosine": evidence.cosine(question.text, in_context(candidate.quote)),
+        **cosines,
         "order_score": candidate.hit.order_score or 0.0,
         "covered_quote": _covered(rare, set(terms(candidate.quote.readable))),
         "covered_block": _covered(rare, in_block),
@@ -120,6 +124,21 @@ def features_of(question: Question, candidate: Candidate, evidence: Evidence) ->
         "left_out_rarest": rises[max(rises, key=lambda t: rare[t])] if rises else 0.0,
         "left_out_missing": max(missing, default=0.0),
     }
+
+
+def _cosines(
+    candidate: Candidate, text: str, question: Question, evidence: Evidence
+) -> dict[str, float]:
+    """`vector_score` and `quote_cosine`; for an encoder that the weights were not fitted with, what
+    the fitted one would most likely give, so that its scale does not decide."""
+    fitted = weights()
+    if evidence.encoder == fitted.get("encoder", evidence.encoder):
+        return {
+            "vector_score": candidate.hit.vector_score,
+            "quote_cosine": evidence.cosine(question.text, text),
+        }
+    logit = _clipped(candidate.logit, 12)
+    return {name: low + slope * logit for name, (low, slope) in fitted["expected"].items()}
 
 
 def _rises(

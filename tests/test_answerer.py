@@ -171,3 +171,43 @@ def test_a_later_part_follows_the_code_of_the_part_before(code: str, days: str) 
     found = drafted(question, [checks, ways], logits)
     assert len(found.claims) == 2
     assert days in found.claims[1].text
+
+
+def test_a_code_that_no_document_has_is_never_answered_with_another_ones_entry() -> None:
+    codes = block("## Codes\n\nE-448 means a short circuit. It takes 3 years.", "ERR")
+    assert drafted("what is E-448", [codes], {"E-448": 10.0}).status == "answered"
+    found = drafted("what is E-447", [codes], {"E-448": 10.0})
+    assert (found.status, found.claims) == ("abstained", ())
+    assert found.reason.endswith("nothing in them mentions E-447")
+
+
+def test_a_version_that_no_document_has_is_declined() -> None:
+    note = block("Firmware 3.2 changes the range.", "NOTE")
+    assert drafted("what changes in firmware 3.2", [note], {"3.2": 10.0}).status == "answered"
+    assert drafted("what changes in firmware 3.3", [note], {"3.2": 10.0}).status == "abstained"
+
+
+def test_counts_that_differ_between_products_are_asked_back() -> None:
+    def checks(count: int, product: str) -> Block:
+        rows = "\n".join(f"| R{n:02} | look |" for n in range(1, count + 1))
+        text = f"# Battery checks {product}\n\n## Checks\n\n| Check | What |\n|---|---|\n{rows}"
+        return block(text, f"CHECK-{product}", (product,))
+
+    both = [checks(5, "C-3"), checks(4, "T-7")]
+    found = drafted("how many battery checks are there", both)
+    assert found.status == "needs_clarification"
+    assert found.choices == ("C-3", "T-7")
+    [claim] = drafted("how many battery checks are there", [both[1]]).claims
+    assert claim.text.startswith("4, counted in")
+    same = [checks(4, "C-3"), checks(4, "T-7")]
+    assert drafted("how many battery checks are there", same).status == "answered"
+
+
+def test_a_count_is_not_given_where_one_entry_is_asked_for() -> None:
+    states = block(
+        "# Checks\n\n## Checks by state\n\n| State | Checks |\n|---|---|\n"
+        "| Alabama | 71 |\n| Alaska | 65 |\n| Arizona | 30 |",
+        "STATES",
+    )
+    found = drafted("how many checks in Alabama", [states], {"Alabama": 10.0})
+    assert "counted" not in " ".join(claim.text for claim in found.claims)

@@ -278,3 +278,15 @@ def test_documents_of_a_collection_are_at_hand_in_python(tmp_path: Path) -> None
     [document] = Collection.open(folder(tmp_path, a="# Title\n\ntext")).documents
     assert isinstance(document, Document)
     assert (document.title, document.text) == ("Title", "text")
+
+
+def test_a_link_to_a_file_outside_the_documents_is_named_and_not_read(tmp_path: Path) -> None:
+    (tmp_path / "c").mkdir()
+    root = folder(tmp_path / "c", a="# A\n\nText.")
+    secret = tmp_path / "secret.md"
+    secret.write_text("# Secret\n\nText.", encoding="utf-8")
+    (root / "documents" / "link.md").symlink_to(secret)
+    (root / "documents" / "inner.md").symlink_to(root / "documents" / "a.md")
+    names, skipped = read(root)
+    assert "Secret" not in " ".join(names)
+    assert [item.path for item in skipped if "outside" in item.reason] == ["documents/link.md"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pieces import block, candidate, hit, material, quote
+from pieces import block, candidate, hit, material, quote, scored
 
 from atlas.answer import decision
 from atlas.answer.answerer import STRICT, judge
@@ -142,3 +143,15 @@ def test_the_evidence_of_a_judged_quote_is_every_feature_and_the_probability() -
     judged = judge(analyse("battery"), candidate(BATTERY, "years"), material([BATTERY]))
     assert [name for name, _ in judged.evidence] == [*FEATURES, "probability"]
     assert dict(judged.evidence)["probability"] == judged.probability
+
+
+def test_another_encoder_gets_the_cosines_that_the_fitted_one_would_most_likely_give() -> None:
+    piece = block("The battery lasts 3 years.")
+    question = analyse("how long does the battery last")
+    sight = material([piece], score=scored({"battery": 6.0}), cosine=0.1).evidence
+    item = candidate(piece, "battery", logit=6.0)
+    foreign = features_of(question, item, sight)
+    fitted = features_of(question, item, replace(sight, encoder=weights()["encoder"]))
+    assert fitted["quote_cosine"] == 0.1
+    low, slope = weights()["expected"]["quote_cosine"]
+    assert foreign["quote_cosine"] == pytest.approx(low + slope * 6.0 / 12)

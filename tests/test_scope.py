@@ -400,3 +400,17 @@ def test_restricted_and_vanished_documents_are_unreadable(assistant: Assistant) 
     names = ["FAQ", "PRICES-R1", "RECALL", "GONE", "WARR-R1"]
     assert unreadable(names, None, assistant.index) == ["PRICES-R1", "RECALL", "GONE"]
     assert unreadable(names, "sales", assistant.index) == ["GONE"]
+
+
+def test_the_caller_may_name_a_product_by_alias_plural_or_without_its_hyphen(
+    assistant: Assistant,
+) -> None:
+    for name in ("C-3", "c3", "C3s"):
+        found = view(
+            "battery",
+            Scope(products=(name,), date=TODAY),
+            assistant.settings,
+            assistant.index,
+            TODAY,
+        )
+        assert found.products == ("C-3",), name

@@ -21,6 +21,8 @@ from atlas.words import is_code, terms, tokens
 
 CONSIDERED = 3
 """Candidates whose probability is looked at; the best by the reranker first."""
+UNKNOWN = 0.5
+"""Share of a question's terms in no block in scope from which no value is given."""
 STRICT = frozenset(
     {"price", "duration", "weight", "speed", "pressure", "torque", "voltage", "temperature"}
 )
@@ -139,10 +141,14 @@ def _best(question: Question, found: Sequence[Candidate], material: Material) ->
 def judge(question: Question, candidate: Candidate, material: Material) -> Judged:
     """The evidence for one candidate.
 
-    A quote without the kind of value that was asked for, such as a price, answers nothing.
+    A quote without the kind of value that was asked for, such as a price, answers nothing. Nor does
+    any value where half of what it is asked of stands in no document: a weight is not the weight of
+    a rider.
     """
     features = features_of(question, candidate, material.evidence)
-    lacks = question.asked in STRICT and features["value_missing"] > 0
+    lacks = question.asked in STRICT and (
+        features["value_missing"] > 0 or features["unknown_share"] >= UNKNOWN
+    )
     chance = 0.0 if lacks else probability(features)
     return Judged(candidate=candidate, features=features, probability=chance)
 

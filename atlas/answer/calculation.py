@@ -338,7 +338,9 @@ def compute(
         counted = _count(question, blocks, products, named)
         if counted is not None:
             return counted
-    if question.asked not in ("price", "number", "count") and not asks_difference(question.text):
+    wants_sum = any(item.count > 1 for item in wanted_items(question.text))
+    priced_kind = question.asked in ("price", "number", "count") or asks_difference(question.text)
+    if not priced_kind and not (question.asked == "other" and wants_sum):
         return None
     priced = []
     for candidate in found:

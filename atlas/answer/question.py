@@ -185,6 +185,7 @@ def gives(asked: Asked, quote: str) -> bool | None:
 _ASKING = frozenset(
     """long often mani much number mean say tell price cost time give happen kind type way
     work find use exact exactli say state what's whi someon somebodi custom peopl thing hello hi good morn thank now cure fix rid
-    still got alreadi allow ok long til till brand""".split()
+    still got alreadi allow ok long til till brand heavi weigh fast far big tall wide high deep
+    thick thin expens hot cold warm larg tight""".split()
 )
 """Stems that say how a question is asked rather than what about."""

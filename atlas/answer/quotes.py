@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from atlas.records import Block, UnitKind
+from atlas.records import Block, Unit, UnitKind
 
 _ABBREVIATIONS = r"(?<!\b(?:e\.g|i\.e)\.)(?<!\b(?:ca|vs)\.)(?<!\bincl\.)(?<!\bapprox\.)(?!(?<=\bno\.)\s+\d)(?!(?<=\b(?:fig|max|min)\.)\s+\d)"
 _END = re.compile(rf"{_ABBREVIATIONS}(?<=[.!?。！？])[\"')\]»”]*\s+(?=[^\s])", re.IGNORECASE)
 
+
+_FRAGMENT = re.compile(r"(?:,|;|,? (?:or|and))$")
 
 MAX_WHOLE = 700
 """Characters of a block that is quoted whole as instructions."""
@@ -60,12 +62,19 @@ def quotes_of(block: Block) -> list[Quote]:
     headers = {unit.header for unit in block.units if unit.header}
     quotes = []
     for unit in block.units:
-        if (unit.start, unit.end) in headers:
+        if (unit.start, unit.end) in headers or _is_fragment(
+            block.text[unit.start : unit.end], unit
+        ):
             continue
         header = block.text[slice(*unit.header)] if unit.header else ""
         for start, end in _sentences(block.text, unit.start, unit.end, unit.kind):
             quotes.append(Quote(block=block, kind=unit.kind, start=start, end=end, header=header))
     return quotes
+
+
+def _is_fragment(text: str, unit: Unit) -> bool:
+    """Whether a list item is a part of a sentence that begins before the list."""
+    return unit.kind == "item" and bool(_FRAGMENT.search(text))
 
 
 def instructions_of(block: Block) -> list[Quote]:

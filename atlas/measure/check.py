@@ -8,7 +8,7 @@ a source changed or another block in scope now holds all of their facts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -99,7 +99,7 @@ class Checked:
 
 
 def in_sample(case: Case, sample: Sequence[str], labels: Labels) -> bool:
-    """Whether a case can be asked of a sample: none of its sources, or one, lies inside."""
+    """Whether a case can be asked of a sample: it has no source, or all of them lie inside."""
     found = [labels.parse(label) for label in case.relevant]
     return not case.relevant or all(item is not None and item[0].id in sample for item in found)
 
@@ -227,7 +227,10 @@ def run(assistant: Opened, cases: Sequence[Case], accept: bool = False) -> Outco
     if collection.sample:
         inside = [case for case in cases if in_sample(case, collection.settings.sample, labels)]
         outside = len(cases) - len(inside)
-        cases = inside
+        cases = [
+            replace(case, near_misses=tuple(filter(labels.exists, case.near_misses)))
+            for case in inside
+        ]
         if not cases:
             raise NothingToMeasure(f"all {outside} cases lie outside the sample")
     check_cases(cases, documents, numbered)

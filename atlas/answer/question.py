@@ -70,7 +70,7 @@ _KINDS: tuple[tuple[Asked, str], ...] = (
     ("interval", r"\bhow (?:often|frequent|frequently|regularly)\b|\binterval\b"),
     ("price", r"\bprice[sd]?\b|\bcosts?\b|\bhow expensive\b|\bhow much (?:money|would i pay|do i pay)"),
     ("price", r"\bhow much (?:is|are|for) (?:an?|the|one|two|three|\d+|it|they|that)\b(?!.*\b(?:load|weight|pressure|travel|play|torque|range|capacity|power)\b)"),
-    ("duration", rf"\bhow (?:many|much) (?:{_TIME})\b|\bhow long\b|\bhow much time\b|\bwarranty (?:period|time|length)\b"),
+    ("duration", rf"\bhow (?:many|much) (?:{_TIME})\b|\bhow long\b|\bhow much time\b|\bwarranty (?:period|time|length)\b|\bwhat(?:'?s| is) the (?:warranty|guarantee) (?:of|on|for)\b"),
     ("distance", r"\bhow many (?:km|kilomet(?:er|re)s?|miles?)\b|\bhow far\b|\brange\b"),
     ("torque", r"\btorques?\b|\bhow tight(?:ly)?\b|\bhow (?:many|much) (?:nm|newton)\b|\bnm\b"),
     ("weight", r"\bhow many (?:kg|kilos?|kilograms?|grams?)\b"),

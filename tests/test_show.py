@@ -212,5 +212,5 @@ def test_a_trace_does_not_tell_that_a_document_was_out_of_scope(tmp_path: Path) 
     )
     assert one == other
     for hint in ("PRICES", "499", "sales", "out of scope"):
-        assert hint not in line(whole)
+        assert hint not in one, "an id or a timing may hold any digits; this part may not"
     assert "sales" in SETTINGS

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -58,6 +59,7 @@ NEAREST = 3
 NEAR = 0.5
 """Share of the best score from which another product's block is supplied for comparison."""
 TRACED_SETTINGS = ("k", "depth", "min_score", "vector_weight", "rerank_weight")
+SCORES = ("keyword_score", "vector_score", "fused_score", "rerank_score")
 SHORT_WORD_TOKENS = 3
 """Tokens of one word that the encoder's vocabulary holds whole: itself and two markers."""
 
@@ -97,6 +99,7 @@ class Assistant:
         self.reranker = reranker
         self._statistics: OrderedDict[tuple[object, ...], ScopedBM25] = OrderedDict()
         self._last: tuple[str, NDArray[np.float32]] = ("", np.zeros(0, np.float32))
+        self._last_read: tuple[Mapping[str, Any], Understood] | None = None
 
     @classmethod
     def open(
@@ -156,7 +159,8 @@ class Assistant:
             asked = self.understand(question, scope)
         hits = [] if asked.unknown else self._hits(asked, clock)
         with clock.time("select"):
-            selection = self._select(hits, asked.seen)
+            scored = [hit for hit in hits if hit.order_score is not None]
+            selection = self._select(scored, asked.seen, self.settings)
             supplied = self._supplied(hits, selection, asked)
         with clock.time("answer"):
             proposed = self._draft(asked, supplied)
@@ -176,9 +180,38 @@ class Assistant:
         ranked = rerank(asked.text, hits, self.reranker, 1.0)
         return validate(self._draft(asked, ranked), [hit.block for hit in ranked])
 
-    def reselect(self, hits: Sequence[Hit], settings: Settings) -> Selection:
-        """The selection that other settings would make of hits that were reranked before."""
-        return select(hits, settings, False, self.encoder.count_tokens)
+    def reselect(self, trace: Mapping[str, Any], settings: Settings) -> Selection:
+        """What would have been supplied under other settings of what follows reranking.
+
+        `trace` holds the values of a trace of this index. No model runs: the scores are those of
+        the trace. `kept` is everything supplied, also what was added after selection.
+        """
+        asked = self._understood(trace)
+        rows = {row["ref"]: row for row in (*trace["context"], *trace["dropped"])}
+        hits = [
+            Hit(
+                block=self.index.block(self._numbers[ref]),
+                **{name: rows[ref][name] for name in SCORES},
+            )
+            for ref in trace["ranked"]
+            if ref in rows and ref in self._numbers
+        ]
+        selection = self._select(hits, asked.seen, settings)
+        return replace(selection, kept=tuple(self._supplied(hits, selection, asked)))
+
+    def _understood(self, trace: Mapping[str, Any]) -> Understood:
+        """The question of a trace in its scope; that of the last one is kept."""
+        if self._last_read is None or self._last_read[0] is not trace:
+            scope = trace["scope"]
+            day = date.fromisoformat(scope["date"])
+            again = Scope(reader=scope["reader"], date=day, products=tuple(scope["products"]))
+            self._last_read = (trace, self.understand(trace["question"], again))
+        return self._last_read[1]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """Block reference -> number in the index."""
+        return {self.index.block(number).ref: number for number in range(len(self.index))}
 
     # ---- stages -----------------------------------------------------------------------------
 
@@ -252,10 +285,9 @@ class Assistant:
         ranked = rerank(question, chosen, self.reranker, self.settings.rerank_weight)
         return ranked + rest[: max(0, RANKED - len(ranked))]
 
-    def _select(self, hits: Sequence[Hit], seen: ScopeView) -> Selection:
+    def _select(self, scored: Sequence[Hit], seen: ScopeView, settings: Settings) -> Selection:
         documents = set(self.index.block_document[seen.blocks].tolist())
-        scored = [hit for hit in hits if hit.order_score is not None]
-        return select(scored, self.settings, len(documents) == 1, self.encoder.count_tokens)
+        return select(scored, settings, len(documents) == 1, self.encoder.count_tokens)
 
     def _supplied(self, hits: Sequence[Hit], selection: Selection, asked: Understood) -> list[Hit]:
         """The kept hits; for a question without a product, the best hit of every other product

@@ -16,32 +16,37 @@ from atlas.records import Block, Document, Section, Unit
 SPLIT_VERSION = 2
 """Raise it when a text is cut in other places, so that indexes are rebuilt."""
 
+UNLIMITED = 2**31
+"""Room for any section."""
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*(?=\s)|[。！？｡][”’」』）)\]]*|(?=\n)")
 
 
-def split(document: Document, size: int = 1000, overlap: int = 0) -> tuple[Block, ...]:
+def split(document: Document, size: int | str = 1000, overlap: int = 0) -> tuple[Block, ...]:
     """Cut a document into blocks of at most `size` characters (titles not counted).
 
+    The size `section` keeps sections whole, `page` cuts them only where a page of the file ends.
     `overlap` repeats up to that many characters of whole units from the piece before; table rows
     are never repeated, since counting them would count them twice.
     """
+    room, by_page = (size, False) if isinstance(size, int) else (UNLIMITED, size == "page")
     return tuple(
         block
         for section in document.sections
-        for block in _section_blocks(document, section, size, overlap)
+        for block in _section_blocks(document, section, room, overlap, by_page)
     )
 
 
 def _section_blocks(
-    document: Document, section: Section, size: int, overlap: int
+    document: Document, section: Section, size: int, overlap: int, by_page: bool
 ) -> Iterator[Block]:
     units = [part for unit in section.units for part in _fitting(document.text, unit, size)]
     pieces: list[list[Unit]] = []
     current: list[Unit] = []
     for unit in units:
-        if current and _length(document.text, [*current, unit]) > size:
+        turned = by_page and bool(current) and current[-1].page != unit.page
+        if turned or (current and _length(document.text, [*current, unit]) > size):
             pieces.append(current)
-            current = _repeated(current, overlap)
+            current = [] if by_page else _repeated(current, overlap)
             if _length(document.text, [*current, unit]) > size:
                 current = []
         current.append(unit)

@@ -33,7 +33,9 @@ class Collection:
     state: Path
     """The folder for indexes, traces and compiled models."""
     sample: bool
-    notes: tuple[str, ...]
+    variant: str = ""
+    """Names an index of its own in the state folder, for settings that are only tried."""
+    notes: tuple[str, ...] = ()
     """What a person should know, one line each."""
 
     @classmethod

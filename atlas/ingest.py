@@ -10,7 +10,7 @@ import contextlib
 import fcntl
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -81,7 +81,8 @@ def ingest(
 
 def index_folder(collection: Collection) -> Path:
     """Where the generations of this collection's index stand."""
-    return collection.state / ("sample" if collection.sample else "full")
+    name = "sample" if collection.sample else "full"
+    return collection.state / (f"{name}-{collection.variant}" if collection.variant else name)
 
 
 def open_index(collection: Collection) -> Index | None:
@@ -206,6 +207,8 @@ def _known(collection: Collection, old: Index | None) -> Callable[[Path], Docume
     """Looks a file up in the old index by its content, so that it need not be parsed again."""
     from atlas.documents import file_hash
 
+    if old is None and collection.variant:  # what was parsed for the index in use
+        old, _ = _old_index(replace(collection, variant=""))
     before = {source.path: source for source in old.sources} if old else {}
 
     def lookup(path: Path) -> Document | None:

@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from atlas.errors import SettingsError
 from atlas.yaml_files import Located, YamlError, parse
 
 FILE_NAME = "atlas.yaml"
+WHOLE = ("section", "page")
+"""Sizes of a block that are no number of characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +36,8 @@ class Settings:
     sample: tuple[str, ...] = ()
     """Ids of the documents that `--sample` keeps."""
 
-    block_size: int = 1000
-    """Most characters of text in a block."""
+    block_size: int | str = 1000
+    """Most characters of text in a block; `section` for whole sections, `page` for whole pages."""
     block_overlap: int = 0
     """Characters of whole units that a block repeats from the one before it."""
     prefix: str = "both"
@@ -66,10 +68,18 @@ class Settings:
         """The settings that an index depends on; another value of one means another index."""
         return {name: getattr(self, name) for name in _INDEX_SETTINGS}
 
+    def index_fingerprint(self) -> str:
+        """Twelve hex digits over the settings that an index depends on."""
+        return _digest(self.index_key())
+
     def fingerprint(self) -> str:
         """Twelve hex digits over every setting."""
-        text = json.dumps(asdict(self), sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return _digest(asdict(self))
+
+
+def _digest(values: dict[str, Any]) -> str:
+    text = json.dumps(values, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 _INDEX_SETTINGS = ("block_size", "block_overlap", "prefix", "encoder")
@@ -110,6 +120,23 @@ def load_settings(folder: Path) -> Settings:
     return _settings(path, located)
 
 
+def with_value(settings: Settings, where: str, name: str, value: Any) -> Settings:
+    """Settings with one number or word changed, checked like one in atlas.yaml.
+
+    Raises SettingsError that begins with `where`.
+    """
+    known = [*_RANGES, *_CHOICES, "encoder", "reranker"]
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+        raise SettingsError(f"{where}: unknown setting {name!r}; {hint}")
+    if isinstance(getattr(settings, name), int) and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    checked: Any = _READERS.get(name, _scalar)(where, name, value)
+    changed: Settings = replace(settings, **{name: checked})
+    return changed
+
+
 def _settings(path: Path, located: Located) -> Settings:
     values = located.value if located.value is not None else {}
     if not isinstance(values, dict):
@@ -126,7 +153,8 @@ def _settings(path: Path, located: Located) -> Settings:
             continue
         checked[key] = _READERS.get(key, _scalar)(where, key, value)
     settings = Settings(**checked)
-    if settings.block_overlap * 2 > settings.block_size:
+    size = settings.block_size
+    if isinstance(size, int) and settings.block_overlap * 2 > size:
         where = f"{path}:{located.line('block_overlap')}"
         raise SettingsError(f"{where}: block_overlap must be at most half of block_size")
     return settings
@@ -184,7 +212,16 @@ def _glossary(where: str, key: str, value: Any) -> dict[str, str]:
     raise SettingsError(f"{where}: expected `word that people use: word in the documents` lines")
 
 
+def _block_size(where: str, key: str, value: Any) -> Any:
+    if isinstance(value, str):
+        if value in WHOLE:
+            return value
+        raise SettingsError(f"{where}: {key} is {value!r}; expected a number, section or page")
+    return _scalar(where, key, value)
+
+
 _READERS: dict[str, Callable[[str, str, Any], Any]] = {
+    "block_size": _block_size,
     "as_of": _date,
     "glossary": _glossary,
     "products": _products,

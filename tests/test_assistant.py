@@ -249,14 +249,19 @@ def test_an_answer_can_be_made_of_given_blocks_alone(small: Assistant) -> None:
     assert small.answer_from(question, [], TODAY).status == "abstained"
 
 
-def test_a_selection_can_be_made_again_under_other_settings(small: Assistant) -> None:
-    asked = small.understand("how long is the battery under warranty", TODAY)
-    hits = small._hits(asked, module._Clock())
+def test_a_selection_can_be_made_again_from_the_trace(small: Assistant) -> None:
+    values = small.ask("how long is the battery under warranty", TODAY).values
+    supplied = [row["ref"] for row in values["context"]]
+    again = small.reselect(values, small.settings)
+    assert [hit.block.ref for hit in again.kept] == supplied
+    assert again.tokens == values["tokens"]["supplied"]
     wide = replace(small.settings, k=10, min_score=0.0, max_per_document=10)
-    one = small.reselect(hits, replace(wide, k=1))
-    assert one.kept == (hits[0],)
-    assert len(small.reselect(hits, wide).kept) > 1
-    assert small.reselect(hits, wide) == select(hits, wide, False, small.encoder.count_tokens)
+    small.settings = wide
+    asked_wide = small.ask("how long is the battery under warranty", TODAY).values
+    assert [hit.block.ref for hit in small.reselect(values, wide).kept] == [
+        row["ref"] for row in asked_wide["context"]
+    ]
+    assert len(small.reselect(values, replace(wide, min_score=1.0)).kept) == 0
 
 
 # ---- opening --------------------------------------------------------------------------------

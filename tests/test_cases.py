@@ -233,7 +233,7 @@ def case(**values: object) -> Case:
 
 def test_a_case_that_fits_its_documents_passes(documents: tuple[Document, ...]) -> None:
     quote = "The battery  is under\nwarranty for 3 years."
-    check_cases([case(evidence=(quote,))], documents)
+    check_cases([case(evidence=(quote,))], Labels(documents))
 
 
 @pytest.mark.parametrize("key", ["relevant", "near_misses"])
@@ -242,14 +242,14 @@ def test_a_label_that_matches_nothing_is_refused(
     documents: tuple[Document, ...], key: str, label: str
 ) -> None:
     with pytest.raises(CollectionError, match=rf"x\.yaml:7: {key} '{label}' of X matches nothing"):
-        check_cases([case(**{key: (label,)})], documents)
+        check_cases([case(**{key: (label,)})], Labels(documents))
 
 
 def test_a_block_that_does_not_exist_is_refused(documents: tuple[Document, ...]) -> None:
-    blocks = [block for document in documents for block in split(document)]
-    check_cases([case(relevant=("WARR-1-p0",))], documents, blocks)
+    blocks = {block.ref: block for document in documents for block in split(document)}
+    check_cases([case(relevant=("WARR-1-p0",))], Labels(documents, blocks))
     with pytest.raises(CollectionError, match="'WARR-1-p1' of X matches nothing"):
-        check_cases([case(relevant=("WARR-1-p1",))], documents, blocks)
+        check_cases([case(relevant=("WARR-1-p1",))], Labels(documents, blocks))
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_an_evidence_quote_must_stand_in_its_source(
     documents: tuple[Document, ...], quote: str
 ) -> None:
     with pytest.raises(CollectionError, match="an evidence quote of X is in none of its relevant"):
-        check_cases([case(evidence=(quote,))], documents)
+        check_cases([case(evidence=(quote,))], Labels(documents))
 
 
 def test_a_hyphen_at_a_line_end_is_folded_and_one_within_is_not() -> None:
@@ -275,6 +275,6 @@ def test_a_hyphen_at_a_line_end_is_folded_and_one_within_is_not() -> None:
         warnings=(),
         content_hash="",
     )
-    check_cases([case(relevant=("A",), evidence=("warranty E-417",))], [document])
+    check_cases([case(relevant=("A",), evidence=("warranty E-417",))], Labels([document]))
     with pytest.raises(CollectionError):
-        check_cases([case(relevant=("A",), evidence=("E417",))], [document])
+        check_cases([case(relevant=("A",), evidence=("E417",))], Labels([document]))

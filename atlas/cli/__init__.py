@@ -16,6 +16,7 @@ from atlas import __version__
 from atlas.cli.asking import ask, show
 from atlas.cli.building import ingest
 from atlas.cli.checking import check
+from atlas.cli.measuring import compare, experiment, measure, promote
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96})
@@ -24,7 +25,7 @@ def cli() -> None:
     """Answers questions from a folder of documents with checked citations, or declines."""
 
 
-for command in (ask, ingest, check, show):
+for command in (ask, show, ingest, check, measure, compare, experiment, promote):
     cli.add_command(command)
 
 

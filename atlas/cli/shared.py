@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ from atlas.errors import AtlasError
 
 if TYPE_CHECKING:
     from atlas.assistant import Assistant
+    from atlas.collection import Collection
+    from atlas.ingest import Progress
     from atlas.records import Skipped
 
 FINISHED_IN_PART, INTERRUPTED, OUTPUT_GONE = 3, 130, 141
@@ -71,13 +73,27 @@ def _discard_output() -> None:
 
 
 def open_assistant(folder: str, sample: bool) -> Assistant:
-    from atlas.assistant import Assistant
+    """An assistant on a folder; its index is brought up to date first."""
     from atlas.collection import Collection
 
-    collection: Collection = Collection.open(folder, sample=sample)
+    return open_for(Collection.open(folder, sample=sample))
+
+
+def open_for(collection: Collection, progress: Progress | None = None) -> Assistant:
+    """The same for a collection at hand; without `progress` a bar of its own is shown."""
+    from atlas.assistant import Assistant
+
     notes(collection.notes)
     with Bar() as bar:
-        return Assistant.of(collection, progress=bar, told=lambda note: notes((note,)))
+        return Assistant.of(collection, progress=progress or bar, told=lambda note: notes((note,)))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines for a person, without anything that could steer a terminal."""
+    from atlas.show import printable
+
+    for line in lines:
+        click.echo(printable(line))
 
 
 def print_json(values: Any) -> None:

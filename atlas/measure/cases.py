@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -60,12 +60,12 @@ def load_cases(root: Path, folder: str = DEVELOPMENT) -> tuple[Case, ...]:
     cases = _read_folder(root, folder)
     other = HELD_OUT if folder == DEVELOPMENT else DEVELOPMENT
     others = _read_folder(root, other)
-    questions = {_folded(case.question): case for case in others}
+    questions = {folded(case.question): case for case in others}
     ids = {case.id: case for case in others}
     for case in cases:
         if case.id in ids:
             raise _taken(case, ids[case.id])
-        twin = questions.get(_folded(case.question))
+        twin = questions.get(folded(case.question))
         if twin is not None:
             raise CollectionError(
                 f"{case.where}: the question of {case.id} also stands at {twin.where}; "
@@ -74,28 +74,19 @@ def load_cases(root: Path, folder: str = DEVELOPMENT) -> tuple[Case, ...]:
     return cases
 
 
-def check_cases(
-    cases: Sequence[Case], documents: Sequence[Document], blocks: Sequence[Block] = ()
-) -> None:
-    """Check labels and quotes against documents. Raises CollectionError naming file and line.
-
-    With `blocks`, those of the index, a label of a block must be one of them.
-    """
-    labels = Labels(documents)
-    refs = {block.ref for block in blocks}
+def check_cases(cases: Sequence[Case], labels: Labels) -> None:
+    """Check labels and quotes against documents. Raises CollectionError naming file and line."""
     for case in cases:
         for key, names in (("relevant", case.relevant), ("near_misses", case.near_misses)):
             for label in names:
-                found = labels.parse(label)
-                piece = found is not None and found[2] is not None
-                if not labels.exists(label) or (refs and piece and label not in refs):
+                if not labels.exists(label):
                     raise CollectionError(
                         f"{case.where}: {key} {label!r} of {case.id} matches nothing; "
                         "expected a document, a section (ID-2), a page (ID@3) or a block (ID-2-p0)"
                     )
         for quote in case.evidence:
             texts = [labels.text(label) for label in case.relevant]
-            if not any(_comparable(quote) in _comparable(text) for text in texts):
+            if not any(comparable(quote) in comparable(text) for text in texts):
                 raise CollectionError(
                     f"{case.where}: an evidence quote of {case.id} is in none of its relevant "
                     f"sources: {quote[:60]!r}"
@@ -103,9 +94,16 @@ def check_cases(
 
 
 class Labels:
-    """Resolves labels against documents; ids are matched longest first."""
+    """Resolves labels against documents; ids are matched longest first.
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    `blocks` are those that labels of blocks mean, by reference; without them every piece exists
+    and is that of the block with the same reference.
+    """
+
+    def __init__(
+        self, documents: Sequence[Document], blocks: Mapping[str, Block] | None = None
+    ) -> None:
+        self._blocks = blocks
         self._documents = {document.id: document for document in documents}
         self._ids = sorted(self._documents, key=len, reverse=True)
 
@@ -122,11 +120,13 @@ class Labels:
         return None
 
     def exists(self, label: str) -> bool:
-        """Whether a label points at something (pieces are not counted here)."""
+        """Whether a label points at something."""
         found = self.parse(label)
         if found is None:
             return False
-        document, section, _, page = found
+        document, section, piece, page = found
+        if piece is not None and self._blocks is not None:
+            return label in self._blocks
         if page is not None:
             return 1 <= page <= len(document.page_labels)
         return section is None or any(item.number == section for item in document.sections)
@@ -156,9 +156,18 @@ class Labels:
         _, section, piece, page = found
         if page is not None:
             return any(unit.page == page for unit in block.units)
+        if piece is not None and self._blocks is not None:
+            meant = self._blocks.get(label)
+            return meant is not None and _mostly_same(meant, block)
         return (section is None or section == block.section) and (
             piece is None or piece == block.piece
         )
+
+
+def _mostly_same(one: Block, other: Block) -> bool:
+    """Whether two blocks of a document share more than half of the shorter one's text."""
+    shared = min(one.end, other.end) - max(one.start, other.start)
+    return shared > 0 and 2 * shared > min(one.end - one.start, other.end - other.start)
 
 
 # ---- reading --------------------------------------------------------------------------------
@@ -173,7 +182,7 @@ def _read_folder(root: Path, folder: str) -> tuple[Case, ...]:
                 raise _taken(case, first)
     asked: dict[object, Case] = {}
     for case in cases.values():
-        first = asked.setdefault((_folded(case.question), case.reader, case.date), case)
+        first = asked.setdefault((folded(case.question), case.reader, case.date), case)
         if first is not case:
             raise CollectionError(
                 f"{case.where}: the question of {case.id} also stands at {first.where}; "
@@ -272,11 +281,11 @@ def _case(path: Path, located: Located, number: int, row: Any) -> Case:
     )
 
 
-def _folded(question: str) -> str:
+def folded(question: str) -> str:
     return " ".join(re.findall(r"\w+", question.casefold()))
 
 
-def _comparable(text: str) -> str:
+def comparable(text: str) -> str:
     """Unicode form, white space and line-end hyphens folded, nothing else."""
     text = unicodedata.normalize("NFC", text)
     text = re.sub(r"-\s*\n\s*", "", text)

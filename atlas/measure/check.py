@@ -8,9 +8,9 @@ a source changed or another block in scope now holds all of their facts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from atlas.errors import AtlasError, NothingToMeasure
 from atlas.measure.acceptance import (
@@ -20,69 +20,13 @@ from atlas.measure.acceptance import (
     reasons,
     save_accepted,
 )
-from atlas.measure.cases import DEVELOPMENT, Case, Labels, check_cases, load_cases
+from atlas.measure.cases import DEVELOPMENT, Case, Labels, load_cases
+from atlas.measure.doors import Asks, Opened
 from atlas.measure.facts import missing_facts, rejected
-from atlas.records import Block, Document, Scope, Trace
-from atlas.settings import Settings
+from atlas.measure.questions import load_questions
+from atlas.records import Block, Scope
 
 STATUS = {"answer": "answered", "abstain": "abstained", "clarify": "needs_clarification"}
-
-
-class Asks(Protocol):
-    """What a check needs of an assistant."""
-
-    def ask(self, question: str, scope: Scope | None = None) -> Trace: ...
-
-
-class Seen(Protocol):
-    """What a question may see."""
-
-    @property
-    def blocks(self) -> Iterable[Any]:
-        """One truth value per block of the index."""
-        ...
-
-
-class Understood(Protocol):
-    """A question in its scope."""
-
-    @property
-    def seen(self) -> Seen: ...
-
-
-class Folder(Protocol):
-    """The collection that an assistant answers from."""
-
-    @property
-    def root(self) -> Path: ...
-
-    @property
-    def settings(self) -> Settings: ...
-
-    @property
-    def sample(self) -> bool: ...
-
-
-class Indexed(Protocol):
-    """Its documents and blocks."""
-
-    def __len__(self) -> int: ...
-
-    def block(self, number: int) -> Block: ...
-
-    def documents(self) -> Iterator[Document]: ...
-
-
-class Opened(Asks, Protocol):
-    """What a whole run needs of an assistant."""
-
-    @property
-    def collection(self) -> Folder: ...
-
-    @property
-    def index(self) -> Indexed: ...
-
-    def understand(self, question: str, scope: Scope | None = None) -> Understood: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +40,6 @@ class Checked:
     error: bool = False
     """Whether the question could not be asked at all."""
     trace: dict[str, Any] | None = None
-
-
-def in_sample(case: Case, sample: Sequence[str], labels: Labels) -> bool:
-    """Whether a case can be asked of a sample: it has no source, or all of them lie inside."""
-    found = [labels.parse(label) for label in case.relevant]
-    return not case.relevant or all(item is not None and item[0].id in sample for item in found)
 
 
 def check(
@@ -218,32 +156,15 @@ def run(assistant: Opened, cases: Sequence[Case], accept: bool = False) -> Outco
     Of a sample only the cases are asked whose sources lie in it. Raises CollectionError for a case
     that contradicts the documents, NothingToMeasure where no case is left.
     """
-    collection, index = assistant.collection, assistant.index
-    documents = tuple(index.documents())
-    numbered = [index.block(number) for number in range(len(index))]
-    blocks = {block.ref: block for block in numbered}
-    labels = Labels(documents)
-    outside = 0
-    if collection.sample:
-        inside = [case for case in cases if in_sample(case, collection.settings.sample, labels)]
-        outside = len(cases) - len(inside)
-        cases = [
-            replace(case, near_misses=tuple(filter(labels.exists, case.near_misses)))
-            for case in inside
-        ]
-        if not cases:
-            raise NothingToMeasure(f"all {outside} cases lie outside the sample")
-    check_cases(cases, documents, numbered)
-
-    def scope_of(case: Case) -> Scope:
-        return Scope(reader=case.reader, date=case.date or collection.settings.as_of)
-
-    checked = tuple(check(cases, assistant, labels, blocks, scope_of))
+    collection = assistant.collection
+    questions = load_questions(assistant, cases=cases)
+    labels, blocks, scope_of = questions.labels, questions.blocks, questions.scope_of
+    checked = tuple(check(questions.cases, assistant, labels, blocks, scope_of))
     now: dict[str, Acceptance] = {}
     for item in checked:
         if not item.error:
             seen = assistant.understand(item.case.question, scope_of(item.case)).seen.blocks
-            in_scope = [block for block, ok in zip(numbered, seen, strict=True) if ok]
+            in_scope = [block for block, ok in zip(blocks.values(), seen, strict=True) if ok]
             now[item.case.id] = acceptance_of(item.case, labels, in_scope)
     then = load_accepted(collection.root)
     path = None
@@ -259,7 +180,7 @@ def run(assistant: Opened, cases: Sequence[Case], accept: bool = False) -> Outco
     )
     return Outcome(
         checked=checked,
-        outside=outside,
+        outside=questions.outside,
         review=review,
         never_accepted=sum(item.case.id not in then for item in checked),
         accepted=path,

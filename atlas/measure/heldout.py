@@ -1,0 +1,165 @@
+"""The ledger of held-out looks: who looked, with which settings, at what result.
+
+A held-out question tells the truth as long as nothing was chosen by it. Every look is one line of
+JSON in `heldout/ledger.jsonl`, or in the state folder where the collection is read-only, written
+before its result is shown. A look that follows another one with other settings and does better is
+flagged: then the set may have been used to choose them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from atlas.errors import AtlasError, CollectionError
+from atlas.measure.cases import HELD_OUT
+from atlas.measure.runs import Run
+from atlas.measure.statistics import Unscored
+
+FILE_NAME = "ledger.jsonl"
+WATCHED = ("hit", "recall", "ndcg@10", "declined", "wrongly_declined")
+"""Measures that a look keeps, and by which an improvement is told."""
+LOWER_IS_BETTER = frozenset({"wrongly_declined"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One entry of the ledger."""
+
+    kind: str
+    """`measure`, `sweep`, `experiment` or `promote`."""
+    time: str
+    questions: str
+    """Fingerprint of the questions that were asked."""
+    asked: int
+    settings: Mapping[str, Any]
+    models: Mapping[str, Any]
+    result: Mapping[str, float | None]
+    """Means of the watched measures; None where nothing was scored."""
+    flag: str = ""
+    """What makes this look suspicious, or ""."""
+    note: str = ""
+
+
+class Ledger:
+    """The looks at a collection's held-out questions."""
+
+    def __init__(self, root: Path, state: Path) -> None:
+        self._places = (root / HELD_OUT / FILE_NAME, state / f"heldout-{FILE_NAME}")
+
+    @property
+    def path(self) -> Path:
+        """Where the next look is written."""
+        own, other = self._places
+        return own if _writable(own) else other
+
+    def looks(self) -> tuple[Look, ...]:
+        """Every look, oldest first. Raises CollectionError for a line that is none."""
+        found = [look for path in self._places for look in _read(path)]
+        return tuple(sorted(found, key=lambda look: look.time))
+
+    def record(self, kind: str, run: Run, note: str = "") -> Look:
+        """Write a look down and return it, flagged if need be. Raises AtlasError."""
+        look = Look(
+            kind=kind,
+            time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            questions=run.questions,
+            asked=len(run.rows),
+            settings=run.settings,
+            models=run.fingerprints,
+            result=_means(run),
+            note=note,
+        )
+        flagged = _flag(look, self.looks())
+        look = Look(**{**asdict(look), "flag": flagged})
+        self.append(look)
+        return look
+
+    def append(self, look: Look) -> None:
+        """Add a line. Raises AtlasError where the disk refuses: then no result may be shown."""
+        path = self.path
+        data = (json.dumps(asdict(look), ensure_ascii=True) + "\n").encode()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                size = os.fstat(handle).st_size
+                if size and os.pread(handle, 1, size - 1) != b"\n":
+                    data = b"\n" + data
+                if os.write(handle, data) != len(data):
+                    raise OSError(28, "no space left")
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise AtlasError(
+                f"{path}: the held-out look could not be written down ({error.strerror}); "
+                "nothing is shown without it"
+            ) from None
+
+
+def _flag(look: Look, before: tuple[Look, ...]) -> str:
+    """Whether settings changed after a look at these questions, and the numbers rose."""
+    earlier = [
+        old for old in before if old.questions == look.questions and old.settings != look.settings
+    ]
+    if not earlier:
+        return ""
+    last = earlier[-1]
+    better = [
+        f"{name} {old:.3f} to {new:.3f}"
+        for name in WATCHED
+        if (old := last.result.get(name)) is not None
+        and (new := look.result.get(name)) is not None
+        and ((new < old) if name in LOWER_IS_BETTER else (new > old))
+    ]
+    if not better:
+        return ""
+    changed = sorted(
+        name
+        for name in {*look.settings, *last.settings}
+        if look.settings.get(name) != last.settings.get(name)
+    )
+    return (
+        f"{', '.join(changed)} changed since the look of {last.time[:16]} and the held-out numbers "
+        f"rose ({', '.join(better)}); unless development questions chose the change, these "
+        "questions are no longer held out"
+    )
+
+
+def _means(run: Run) -> dict[str, float | None]:
+    means: dict[str, float | None] = {}
+    for name in WATCHED:
+        mean = run.summary[name].mean
+        means[name] = None if isinstance(mean, Unscored) else round(mean.value, 6)
+    return means
+
+
+def _read(path: Path) -> Iterator[Look]:
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError:
+        return
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield Look(**json.loads(line))
+            except (ValueError, TypeError):
+                raise CollectionError(
+                    f"{path}:{number}: no entry of the held-out ledger; restore the file, "
+                    "it is only ever added to"
+                ) from None
+
+
+def _writable(path: Path) -> bool:
+    """Whether the ledger may be kept with the collection; write bits count for everyone."""
+    folder = path.parent
+    try:
+        mode = (path if path.exists() else folder).stat().st_mode
+    except OSError:
+        return False
+    return bool(mode & 0o222) and os.access(path if path.exists() else folder, os.W_OK)

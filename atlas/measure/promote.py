@@ -1,0 +1,103 @@
+"""A held-out question -> a development case, with the reason written down.
+
+The question leaves its file in `heldout/` and is added to `cases/promoted.yaml`. From then on it
+may be looked at and tuned on, and a fresh held-out question is owed in its place.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from atlas.errors import AtlasError, UsageError
+from atlas.measure.cases import DEVELOPMENT, HELD_OUT, load_cases
+from atlas.measure.heldout import Ledger, Look
+from atlas.yaml_files import parse
+
+FILE_NAME = "promoted.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promoted:
+    """What was moved."""
+
+    id: str
+    source: Path
+    target: Path
+    owed: int
+    """Held-out questions that were promoted so far: as many fresh ones are owed."""
+
+
+def promote(name: str, reason: str, root: Path, state: Path, day: date) -> Promoted:
+    """Move a held-out question. Raises UsageError for an unknown id or an empty reason."""
+    if not reason.strip():
+        raise UsageError("--reason: say why this question may be looked at from now on")
+    ledger = Ledger(root, state)
+    held_out = load_cases(root, HELD_OUT)
+    found = next((case for case in held_out if case.id == name), None)
+    if found is None:
+        known = ", ".join(case.id for case in held_out[:8]) or "it has none"
+        raise UsageError(f"no held-out question {name}; {root / HELD_OUT} has {known}")
+    path, _, line = found.where.rpartition(":")
+    source, target = Path(path), root / DEVELOPMENT / FILE_NAME
+    text = source.read_text(encoding="utf-8-sig")
+    values, rest = _cut(text, name, int(line))
+    note = f"Promoted from the held-out set on {day.isoformat()}: {' '.join(reason.split())}"
+    values["note"] = f"{values['note'].rstrip()} {note}" if values.get("note") else note
+    before = target.read_text(encoding="utf-8") if target.exists() else _HEAD
+    _replace(target, f"{before.rstrip()}\n\n{_dumped(values)}")
+    _replace(source, rest)
+    ledger.append(
+        Look(
+            kind="promote",
+            time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            questions="",
+            asked=0,
+            settings={},
+            models={},
+            result={},
+            note=f"{name}: {' '.join(reason.split())}",
+        )
+    )
+    owed = sum(look.kind == "promote" for look in ledger.looks())
+    return Promoted(id=name, source=source, target=target, owed=owed)
+
+
+_HEAD = "# Development questions that were held out once; each note says why no longer.\n"
+
+
+def _cut(text: str, name: str, line: int) -> tuple[dict[str, Any], str]:
+    """The values of the case that begins at a line, and the text of the file without it.
+
+    Comments between two cases stay.
+    """
+    located = parse(text)
+    rows = located.value
+    place = next(n for n, row in enumerate(rows) if str(row.get("id")) == name)
+    lines = text.splitlines(keepends=True)
+    first = line - 1
+    last = located.line(place + 1) - 1 if place + 1 < len(rows) else len(lines)
+    while last > first + 1 and re.fullmatch(r"\s*(#.*)?\n?", lines[last - 1]):
+        last -= 1
+    return dict(rows[place]), "".join(lines[:first] + lines[last:])
+
+
+def _dumped(values: dict[str, Any]) -> str:
+    dumped: str = yaml.safe_dump([values], sort_keys=False, allow_unicode=True, width=96)
+    return dumped
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise AtlasError(f"{path}: could not be written ({error.strerror})") from None

@@ -1,0 +1,91 @@
+"""A sweep, a comparison or an experiment -> lines for a person, at most 100 columns wide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from atlas.measure.compare import FEW, Compared, Comparison
+from atlas.measure.experiments import Experiment
+from atlas.measure.report import MOST_LISTED, plain, short, wrapped
+from atlas.measure.statistics import Unscored
+from atlas.measure.sweep import MEASURES, Sweep
+
+
+def sweep_lines(development: Sweep, held_out: Sweep | None = None) -> Iterator[str]:
+    """A sweep as a table; the mark stands where development recall starts to fall."""
+    first = development.steps[0].summary["recall"]
+    yield f"{development.name}, development questions (scored {first.scored} of {first.total})"
+    columns = "".join(f"  {name:<16}" for name in MEASURES[:3])
+    yield f"{development.name:>10}{columns}{'tokens':>7}{'emptied':>9}" + (
+        "   held-out recall" if held_out else ""
+    )
+    for place, step in enumerate(development.steps):
+        cells = "".join(f"  {short(step.summary[name]):<16}" for name in MEASURES[:3])
+        tokens = plain(step.summary["prompt_tokens"], ".0f")
+        emptied = plain(step.summary["emptied"], ".2f")
+        beside = f"   {short(held_out.steps[place].summary['recall'])}" if held_out else ""
+        mark = "  < falls" if step.value == development.falls_at else ""
+        yield f"{step.value:>10g}{cells}{tokens:>7}{emptied:>9}{beside}{mark}"
+    yield "emptied: questions without an answer for which nothing is supplied any more"
+    if development.falls_at is None:
+        yield "recall does not fall within these values"
+
+
+def comparison_lines(comparison: Comparison) -> Iterator[str]:
+    """Two runs side by side, then by kind, then question by question."""
+    a, b = comparison.a, comparison.b
+    yield f"a: {a.name}, {a.head['time'][:16]}; b: {b.name}, {b.head['time'][:16]}"
+    yield f"{len(a.questions)} {a.head['set']} questions; paired differences b - a, 95% intervals"
+    for line in comparison.changed:
+        yield from wrapped(f"  changed {line}")
+    if len(a.questions) < FEW:
+        yield f"fewer than {FEW} questions: only large differences can show"
+    yield ""
+    heads = f"{'b - a':>8}  {'interval':<17}{'p':>6}{'n':>5}{'detectable':>12}"
+    yield f"{'measure':<20}{'a':>7}{'b':>7}{heads}  verdict"
+    for item in comparison.overall.values():
+        yield _compared_line(item.measure, item)
+    for kind, items in comparison.by_kind.items():
+        if items:
+            yield kind
+            for item in items.values():
+                yield _compared_line(f"  {item.measure}", item)
+    yield "detectable: the smallest true difference that this many questions show 4 times in 5"
+    if comparison.moved:
+        yield ""
+        yield f"{len(comparison.moved)} changes of single questions from a to b"
+        for line in comparison.moved[:MOST_LISTED]:
+            yield f"  {line}"
+
+
+def experiment_lines(experiment: Experiment) -> Iterator[str]:
+    """One line per setup, today's settings first."""
+    first = experiment.measured[0].estimate("recall")
+    yield (
+        f"{len(experiment.measured)} setups on {first.total} {experiment.set} questions "
+        f"(scored {first.scored}); 95% intervals"
+    )
+    yield "against today: paired difference, Holm-corrected over the setups"
+    for place, item in enumerate(experiment.measured):
+        name = "today's settings" if place == 0 else item.setup.name()
+        hit, recall, ndcg = (item.estimate(n) for n in ("hit", "recall", "ndcg@10"))
+        spent = plain(item.estimate("milliseconds"), ".0f")
+        yield ""
+        yield from wrapped(f"{place:>3}  {name}  ({item.blocks} blocks)", "     ")
+        yield f"     hit {short(hit)}  recall {short(recall)}  ndcg@10 {short(ndcg)}  {spent} ms"
+        if place:
+            verdicts = experiment.verdicts[place - 1]
+            against = "; ".join(f"{measure} {v.text}" for measure, v in verdicts.items())
+            yield f"     against today: {against}"
+
+
+def _compared_line(name: str, item: Compared) -> str:
+    d = item.difference
+    places = 0 if item.measure in ("prompt_tokens", "milliseconds") else 3
+    interval = f"[{d.low:+.{min(places, 2)}f}, {d.high:+.{min(places, 2)}f}]"
+    verdict = item.verdict + (", better" if item.better else ", worse") * (item.verdict == "clear")
+    detectable = "none" if isinstance(d.detectable, Unscored) else f"{d.detectable:.{places}f}"
+    return (
+        f"{name:<20}{item.first:>7.{places}f}{item.second:>7.{places}f}{d.value:>+8.{places}f}  "
+        f"{interval:<17}{item.p_value:>6.3f}{d.n:>5}{detectable:>12}  {verdict}"
+    )

@@ -26,7 +26,6 @@ from atlas.errors import NothingToMeasure, UsageError
 
 if TYPE_CHECKING:
     from atlas.assistant import Assistant
-    from atlas.measure.asking import Asked
     from atlas.measure.questions import Questions
     from atlas.measure.runs import Run
     from atlas.settings import Settings
@@ -98,7 +97,7 @@ def measure(
     """
     from atlas.collection import Collection
     from atlas.measure import gates, report, runs
-    from atlas.measure.asking import read_all
+    from atlas.measure.asking import ask_all, read_all
     from atlas.measure.cases import DEVELOPMENT, HELD_OUT
     from atlas.measure.heldout import Ledger
     from atlas.measure.misses import misses
@@ -136,7 +135,11 @@ def measure(
         _sweep(name, values, held_out, opened, as_json)
         return
     questions = load_questions(opened, which, cases=cases)
-    asked = _asked(questions, opened) if traces is None else read_all(questions, traces)
+    if traces is not None:
+        asked = read_all(questions, traces)
+    else:
+        with Bar() as bar:
+            asked = ask_all(questions, opened, bar, lambda text: click.echo(text, err=True))
     if asked.unmatched:
         notes((f"{asked.unmatched} traces of {traces} belong to no {questions.set} question",))
     run = runs.run_of(asked, questions, opened)
@@ -272,6 +275,7 @@ def _sweep(
     name: str, values: Sequence[float], held_out: bool, opened: Assistant, as_json: bool
 ) -> None:
     """Print a sweep of the development questions, on request with the held-out ones beside it."""
+    from atlas.measure.asking import ask_once
     from atlas.measure.cases import DEVELOPMENT, HELD_OUT
     from atlas.measure.heldout import Ledger
     from atlas.measure.questions import load_questions
@@ -282,7 +286,9 @@ def _sweep(
     tables = []
     for which in (DEVELOPMENT, HELD_OUT) if held_out else (DEVELOPMENT,):
         questions = load_questions(opened, which)
-        asked = _asked(questions, opened)
+        with Bar() as bar:
+            bar.stage("asking", len(questions.cases))
+            asked = ask_once(questions, opened, bar, lambda text: click.echo(text, err=True))
         if which == HELD_OUT:
             collection = opened.collection
             ledger = Ledger(collection.root, collection.state)
@@ -302,13 +308,6 @@ def _sweep(
         )
     else:
         print_lines(sweep_lines(*tables))
-
-
-def _asked(questions: Questions, opened: Assistant) -> Asked:
-    from atlas.measure.asking import ask_all
-
-    with Bar() as bar:
-        return ask_all(questions, opened, bar, lambda text: click.echo(text, err=True))
 
 
 def _export(run: Run, questions: Questions, ragas: Path | None, trec: Path | None) -> None:

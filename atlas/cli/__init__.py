@@ -16,6 +16,8 @@ from atlas import __version__
 from atlas.cli.asking import ask, show
 from atlas.cli.building import ingest
 from atlas.cli.checking import check
+from atlas.cli.importing import import_command
+from atlas.cli.judging import judge_calibration
 from atlas.cli.measuring import compare, experiment, measure, promote
 
 
@@ -25,7 +27,18 @@ def cli() -> None:
     """Answers questions from a folder of documents with checked citations, or declines."""
 
 
-for command in (ask, show, ingest, check, measure, compare, experiment, promote):
+for command in (
+    ask,
+    show,
+    ingest,
+    check,
+    measure,
+    compare,
+    experiment,
+    promote,
+    import_command,
+    judge_calibration,
+):
     cli.add_command(command)
 
 

@@ -311,10 +311,10 @@ def _sweep(
 
 
 def _export(run: Run, questions: Questions, ragas: Path | None, trec: Path | None) -> None:
-    from atlas.measure.exports import Row, export_ragas, export_trec
+    from atlas.measure.exports import Exportable, export_ragas, export_trec
 
     rows = [
-        Row(
+        Exportable(
             case=row.case,
             trace=row.trace,
             relevant=dict.fromkeys(row.relevant, 1),

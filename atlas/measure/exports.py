@@ -26,7 +26,7 @@ RUN, QRELS, UNSCORED = "run.txt", "qrels.txt", "unscored.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Exportable:
     """One case as it was asked."""
 
     case: Case
@@ -59,7 +59,7 @@ class Exported:
         )
 
 
-def export_trec(rows: Sequence[Row], folder: Path) -> Exported:
+def export_trec(rows: Sequence[Exportable], folder: Path) -> Exported:
     """Write `run.txt`, `qrels.txt` and `unscored.txt` into `folder`, which is made if need be.
 
     The run holds the ranked list before selection; its scores count down to 1 and tell the order
@@ -83,7 +83,7 @@ def export_trec(rows: Sequence[Row], folder: Path) -> Exported:
     return _exported(paths, rows)
 
 
-def export_ragas(rows: Sequence[Row], path: Path) -> Exported:
+def export_ragas(rows: Sequence[Exportable], path: Path) -> Exported:
     """Write `path`, and cases without a relevant block to `STEM-unanswerable.jsonl` beside it.
 
     Rows stand in the order of the cases. The retrieved contexts are the supplied blocks, best
@@ -99,7 +99,7 @@ def export_ragas(rows: Sequence[Row], path: Path) -> Exported:
     return _exported(paths, rows)
 
 
-def _ragas(row: Row) -> RagasRow:
+def _ragas(row: Exportable) -> RagasRow:
     context = row.trace["context"] if row.trace else ()
     refs = sorted(row.relevant)
     return RagasRow(
@@ -121,7 +121,7 @@ def _response(trace: Mapping[str, Any]) -> str:
     return "\n".join(filter(None, shown)) or str(trace["reason"])
 
 
-def _exported(paths: tuple[Path, ...], rows: Sequence[Row]) -> Exported:
+def _exported(paths: tuple[Path, ...], rows: Sequence[Exportable]) -> Exported:
     scored = sum(bool(row.relevant) for row in rows)
     return Exported(
         files=paths,

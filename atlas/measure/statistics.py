@@ -11,7 +11,7 @@ quantile with it at the lowest. This is the bound of Gaffke (2005), see Learned-
 (2019) and Phan et al. (ICML 2021). On zeros and ones it is the interval of Clopper and Pearson
 (1934), which is then computed exactly. Plain percentiles, Student's t and the studentised bootstrap
 were tried and are not used: of fifteen reciprocal ranks that are mostly 1 their "95%" intervals
-held the true mean in 79 to 80 of 100 trials. `bench/coverage.py` prints the comparison.
+held the true mean in 76 to 78 of 100 trials. `bench/coverage.py` prints the comparison.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> Interval | Unscored:
     The interval is made as that of a mean: shares of the cells of the table are drawn 2,000 times
     with one pair added, in the cell that lowers kappa most for the lower end and in the one that
     raises it most for the upper. The variance of Fleiss, Cohen and Everitt (1969) was tried and
-    covers as little as 15% (30 pairs, kappa 0.97, a label of 10%): `bench/coverage.py`.
+    covers as little as 41% (30 pairs, kappa 0.9, a label of 10%): `bench/coverage.py`.
     """
     if not pairs:
         return Unscored("no pair of ratings")
@@ -199,7 +199,7 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> Interval | Unsco
 
     Formula: Pearson's correlation of the ranks, over all pairs. The interval is Fisher's z with the
     standard error sqrt((1 + r^2 / 2) / (n - 3)) of Bonett and Wright (2000); one swap of neighbours
-    stands for a perfect order, whose z is infinite. (Resampled ranks covered 81 to 92% of 15
+    stands for a perfect order, whose z is infinite. (Resampled ranks covered 69 to 92% of 15
     pairs.) Unscored with fewer than four pairs, and where one side is constant. Raises ValueError
     for unequal lengths and numbers that are not finite.
     """

@@ -197,7 +197,11 @@ class Assistant:
             if ref in rows and ref in self._numbers
         ]
         selection = self._select(hits, asked.seen, settings)
-        return replace(selection, kept=tuple(self._supplied(hits, selection, asked)))
+        supplied = tuple(self._supplied(hits, selection, asked))
+        return replace(selection, kept=supplied, tokens=self._tokens(supplied))
+
+    def _tokens(self, supplied: Sequence[Hit]) -> int:
+        return sum(self.encoder.count_tokens(hit.block.text) for hit in supplied)
 
     def _understood(self, trace: Mapping[str, Any]) -> Understood:
         """The question of a trace in its scope; that of the last one is kept."""
@@ -388,7 +392,7 @@ class Assistant:
             read_as=asked.text,
             mended=asked.replaced,
             decision={name: round(value, 6) for name, value in proposed.evidence},
-            tokens={"question": question_tokens, "supplied": selection.tokens},
+            tokens={"question": question_tokens, "supplied": self._tokens(supplied)},
             settings={name: getattr(settings, name) for name in TRACED_SETTINGS},
             fingerprints=self.fingerprints(),
             time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),

@@ -142,6 +142,9 @@ def measure(
             asked = ask_all(questions, opened, bar, lambda text: click.echo(text, err=True))
     if asked.unmatched:
         notes((f"{asked.unmatched} traces of {traces} belong to no {questions.set} question",))
+    if asked.other_day:
+        day = collection.settings.as_of
+        notes((f"{asked.other_day} traces were asked on another day than {day}, when cases are",))
     run = runs.run_of(asked, questions, opened)
     if held_out:
         look = Ledger(collection.root, collection.state).record("measure", run)

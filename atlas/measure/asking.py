@@ -12,6 +12,7 @@ import json
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ class Asked:
     """Sum of the questions' own times."""
     unmatched: int = 0
     """Traces of a file that belong to no case."""
+    other_day: int = 0
+    """Traces that were asked on another day than cases are."""
 
 
 def ask_all(
@@ -79,34 +82,46 @@ def ask_once(questions: Questions, opened: Opened, progress: Progress, told: Tol
 def read_all(questions: Questions, path: Path) -> Asked:
     """Rows from a file of traces that `ask` wrote; cases without a trace in it are left out.
 
-    A trace belongs to the case with the same question, reader group and day; the last one counts.
-    Raises CollectionError for a file that is no JSON Lines of traces.
+    A trace belongs to the case with the same question and reader group, and the same day where the
+    case names one. Otherwise one that was asked on the collection's `as_of` is preferred, and one
+    of another day counted in `other_day`. Of several the last counts. Raises CollectionError for a
+    file that is no JSON Lines of traces.
     """
-    traces: dict[tuple[object, ...], Mapping[str, Any]] = {}
+    traces: dict[tuple[str, str | None], dict[str, Mapping[str, Any]]] = {}
+    dated: dict[tuple[str, str | None], set[str]] = {}
     for trace in read_traces(path):
         scope = trace["scope"]
-        traces[(folded(trace["question"]), scope["reader"], scope["date"])] = trace
+        by_day = traces.setdefault((folded(trace["question"]), scope["reader"]), {})
+        by_day.pop(scope["date"], None)  # the last one comes last
+        by_day[scope["date"]] = trace
+    for case in questions.cases:
+        if case.date is not None:
+            dated.setdefault((folded(case.question), case.reader), set()).add(case.date.isoformat())
+    matched: set[tuple[str, str | None, str]] = set()
     rows: list[Row] = []
     found: list[Leak] = []
+    other_day = 0
     for case in questions.cases:
         scope = questions.scope_of(case)
-        day = scope.date.isoformat() if scope.date else None
-        keys = [
-            key
-            for key in traces
-            if key[:2] == (folded(case.question), scope.reader) and day in (None, key[2])
-        ]
-        if not keys:
+        asked = (folded(case.question), scope.reader)
+        wanted = scope.date.isoformat() if scope.date else None
+        others = dated.get(asked, set()) - {wanted}
+        by_day = {day: t for day, t in traces.get(asked, {}).items() if day not in others}
+        day = wanted if wanted in by_day else next(reversed(by_day), None)
+        if day is None or (case.date is not None and day != wanted):
             continue
-        trace = [traces.pop(key) for key in keys][-1]
-        rows.append(row_of(case, trace, _failure(trace), questions))
-        found += leaks(case.id, trace, questions.documents)
+        other_day += wanted is not None and day != wanted
+        matched.add((*asked, day))
+        rows.append(row_of(case, by_day[day], _failure(by_day[day]), questions))
+        found += leaks(case.id, by_day[day], questions.documents)
+    total = sum(map(len, traces.values()))
     return Asked(
         rows=tuple(rows),
         looks=len(rows),
         leaks=tuple(found),
         seconds=_seconds(rows),
-        unmatched=len(traces),
+        unmatched=total - len(matched),
+        other_day=other_day,
     )
 
 
@@ -121,20 +136,60 @@ def read_traces(path: Path) -> Iterator[Mapping[str, Any]]:
             continue
         try:
             values = json.loads(line, parse_constant=_no_number)
-            whole = all(key in values for key in _NEEDED)
-        except (ValueError, TypeError) as error:
+        except (ValueError, RecursionError) as error:
             raise CollectionError(f"{path}:{number}: not JSON ({error})") from None
-        if not whole:
+        if not _whole(values):
             raise CollectionError(
                 f"{path}:{number}: not a trace; expected lines that `atlas ask --json` prints"
             )
         yield values
 
 
-_NEEDED = (
-    "schema", "question", "scope", "status", "answer", "choices", "citations", "removed",
-    "context", "dropped", "ranked", "nearest", "tokens", "timings_seconds",
-)  # fmt: skip
+_FORM: Mapping[str, tuple[type, ...]] = {
+    "question": (str,), "scope": (dict,), "status": (str,), "answer": (str,), "reason": (str,),
+    "choices": (list,), "citations": (list,), "removed": (list,), "context": (list,),
+    "dropped": (list,), "ranked": (list,), "nearest": (list,), "decision": (dict,),
+    "settings": (dict,), "tokens": (dict,), "timings_seconds": (dict,),
+}  # fmt: skip
+"""What is read of a trace, and what it must be."""
+_SCORES = ("keyword_score", "vector_score", "fused_score", "rerank_score")
+
+
+def _whole(trace: Any) -> bool:
+    """Whether a value has the form of a trace, as far as measuring reads it."""
+    if not isinstance(trace, dict) or any(
+        not isinstance(trace.get(key), kinds) for key, kinds in _FORM.items()
+    ):
+        return False
+    scope, blocks = trace["scope"], [*trace["context"], *trace["dropped"]]
+    named = [*blocks, *trace["citations"], *trace["nearest"]]
+    return (
+        isinstance(scope.get("reader"), str | None)
+        and all(_is_day(day) for day in (scope.get("date"), *_list(scope.get("days"))))
+        and all(isinstance(name, str) for name in _list(scope.get("products")))
+        and all(isinstance(x, str) for x in (*trace["ranked"], *trace["choices"]))
+        and len(set(trace["ranked"])) == len(trace["ranked"])
+        and all(isinstance(x, dict) and isinstance(x.get("ref"), str) for x in named)
+        and all(isinstance(x.get("text"), str) for x in trace["context"])
+        and all(isinstance(x.get("reason"), str) for x in trace["dropped"])
+        and all(isinstance(x.get(name, ""), float | int | None) for x in blocks for name in _SCORES)
+        and isinstance(trace["tokens"].get("supplied"), int)
+        and isinstance(trace["timings_seconds"].get("total"), float | int)
+        and isinstance(trace["settings"].get("k"), int)
+    )
+
+
+def _list(value: Any) -> Sequence[Any]:
+    """A list, or something that is no list of anything asked for."""
+    return value if isinstance(value, list) else (None,)
+
+
+def _is_day(value: Any) -> bool:
+    try:
+        date.fromisoformat(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _no_number(text: str) -> None:

@@ -98,6 +98,7 @@ def test_a_beir_folder_becomes_a_collection_that_loads(tmp_path: Path) -> None:
     assert done.files == (tmp_path / "new" / "cases" / "beir-test.yaml",)
     opened = Collection.open(tmp_path / "new")
     assert opened.settings.title == "bikes"
+    assert opened.settings.block_size == "section"
     documents = {item.id: item for item in opened.documents}
     assert sorted(documents) == ["31", "31-2_6b81c531", "7"]
     assert documents["31"].title == "Brakes"

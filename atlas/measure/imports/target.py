@@ -153,8 +153,12 @@ def write_cases(root: Path, folder: str, name: str, rows: Sequence[dict[str, Any
 
 
 def write_settings(root: Path, title: str) -> None:
-    """Write an `atlas.yaml` that names the collection and leaves everything else as shipped."""
-    text = yaml.safe_dump({"title": title}, allow_unicode=True)
+    """Write an `atlas.yaml` that names the collection and keeps each record whole.
+
+    What is judged are whole records, so a record is one block: then measures over blocks are those
+    that others report of the same set. Everything else is as shipped.
+    """
+    text = yaml.safe_dump({"title": title, "block_size": "section"}, allow_unicode=True)
     (root / SETTINGS).write_text(text, encoding="utf-8", newline="\n")
 
 

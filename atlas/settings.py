@@ -153,11 +153,15 @@ def _settings(path: Path, located: Located) -> Settings:
             continue
         checked[key] = _READERS.get(key, _scalar)(where, key, value)
     settings = Settings(**checked)
+    check_overlap(f"{path}:{located.line('block_overlap')}", settings)
+    return settings
+
+
+def check_overlap(where: str, settings: Settings) -> None:
+    """Raises SettingsError, beginning with `where`, for more overlap than half of a block."""
     size = settings.block_size
     if isinstance(size, int) and settings.block_overlap * 2 > size:
-        where = f"{path}:{located.line('block_overlap')}"
         raise SettingsError(f"{where}: block_overlap must be at most half of block_size")
-    return settings
 
 
 def _scalar(where: str, key: str, value: Any) -> Any:

@@ -24,7 +24,6 @@ from atlas.assistant import (
 from atlas.collection import Collection
 from atlas.errors import IndexDamagedError, UsageError
 from atlas.records import Scope
-from atlas.select import select
 
 OLD = WARRANTY.replace("id: WARR", "id: WARR-R1\nvalid_to: 2025-12-31").replace(
     "3 years", "2 years"

@@ -148,8 +148,7 @@ def measure(
     run = runs.run_of(asked, questions, opened)
     if held_out:
         look = Ledger(collection.root, collection.state).record("measure", run)
-        if look.flag:
-            notes((look.flag,))
+        notes((look.flag,) if look.flag else ())
     lost = misses(run.rows, questions, opened)
     _export(run, questions, export_ragas, export_trec)
     if place is not None:
@@ -217,7 +216,8 @@ def experiment(grid: Path, folder: str, sample: bool, held_out: bool, as_json: b
 
     def looked(measured: Run) -> None:
         if held_out:
-            ledger.record("experiment", measured)
+            look = ledger.record("experiment", measured)
+            notes((look.flag,) if look.flag else ())
 
     def open_with(settings: Settings) -> Assistant:
         same_index = settings.index_key() == today.index_key()
@@ -239,8 +239,7 @@ def experiment(grid: Path, folder: str, sample: bool, held_out: bool, as_json: b
         print_json(table.as_json())
     else:
         print_lines(experiment_lines(table))
-    if table.failed:
-        sys.exit(FINISHED_IN_PART)
+    _end_of(table.failed, table.asked)
 
 
 @click.command()
@@ -286,7 +285,7 @@ def _sweep(
     from atlas.measure.runs import run_of
     from atlas.measure.sweep import sweep
 
-    tables = []
+    tables, failed, count = [], 0, 0
     for which in (DEVELOPMENT, HELD_OUT) if held_out else (DEVELOPMENT,):
         questions = load_questions(opened, which)
         with Bar() as bar:
@@ -296,8 +295,11 @@ def _sweep(
             collection = opened.collection
             ledger = Ledger(collection.root, collection.state)
             run = run_of(asked, questions, opened)
-            ledger.record("sweep", run, f"{name} beside the development questions")
+            look = ledger.record("sweep", run, f"{name} beside the development questions")
+            notes((look.flag,) if look.flag else ())
         tables.append(sweep(name, values, asked.rows, questions, opened))
+        failed += sum(row.failed for row in asked.rows)
+        count += len(asked.rows)
     if as_json:
         print_json(
             {
@@ -311,6 +313,7 @@ def _sweep(
         )
     else:
         print_lines(sweep_lines(*tables))
+    _end_of(failed, count)
 
 
 def _export(run: Run, questions: Questions, ragas: Path | None, trec: Path | None) -> None:
@@ -337,11 +340,14 @@ def _end(run: Run, missed: list[str]) -> None:
         click.echo(line, err=True)
     if missed:
         sys.exit(1)
-    if not run.rows or run.failed == len(run.rows):
-        raise NothingToMeasure(
-            f"{run.failed} of {len(run.rows)} questions failed, nothing was measured"
-            if run.rows
-            else "no question was asked: none of the traces belongs to a case"
-        )
-    if run.failed:
+    _end_of(run.failed, len(run.rows))
+
+
+def _end_of(failed: int, asked: int) -> None:
+    """Leave with the exit code for questions that failed; nothing happens where none did."""
+    if not asked:
+        raise NothingToMeasure("no question was asked: none of the traces belongs to a case")
+    if failed == asked:
+        raise NothingToMeasure(f"all {asked} questions failed, nothing was measured")
+    if failed:
         sys.exit(FINISHED_IN_PART)

@@ -32,7 +32,7 @@ from atlas.measure.paired import Difference, holm
 from atlas.measure.questions import Questions, blocks_of, load_questions
 from atlas.measure.runs import Run, run_of, write_whole
 from atlas.measure.statistics import Estimate, Unscored, estimate
-from atlas.settings import Settings, with_value
+from atlas.settings import Settings, check_overlap, with_value
 from atlas.yaml_files import YamlError, parse
 
 RETRIEVERS = {"keyword": 0.0, "vector": 1.0, "hybrid": None}
@@ -110,6 +110,10 @@ class Experiment:
     def failed(self) -> int:
         return sum(q["failed"] is not None for m in self.measured for q in m.questions)
 
+    @property
+    def asked(self) -> int:
+        return sum(len(m.questions) for m in self.measured)
+
     def as_json(self) -> dict[str, Any]:
         setups = []
         for place, item in enumerate(self.measured):
@@ -120,12 +124,7 @@ class Experiment:
                     "today": place == 0,
                     "blocks": item.blocks,
                     "summary": {name: item.estimate(name).as_json() for name in names},
-                    "against_today": {
-                        name: verdict.as_json()
-                        for name, verdict in self.verdicts[place - 1].items()
-                    }
-                    if place
-                    else None,
+                    "against_today": self._against(place),
                 }
             )
         return {"set": self.set, "setups": setups}
@@ -161,6 +160,7 @@ def read_grid(path: Path, today: Settings) -> tuple[Setup, ...]:
         settings = today
         for key, value in chosen.items():
             settings = _with(settings, f"{path}:{located.line(key)}", key, value, today)
+        check_overlap(f"{path}:{located.line('block_overlap')}", settings)
         setups.append(Setup(values=chosen, settings=settings))
     return tuple(setups)
 
@@ -213,7 +213,7 @@ def experiment(
 def _with(settings: Settings, where: str, key: str, value: Any, today: Settings) -> Settings:
     """Settings with one key of a grid set. Raises SettingsError."""
     if key == "retriever":
-        if value not in RETRIEVERS:
+        if not isinstance(value, str) or value not in RETRIEVERS:
             raise SettingsError(f"{where}: retriever {value!r}; expected {', '.join(RETRIEVERS)}")
         weight = RETRIEVERS[value]
         return replace(settings, vector_weight=today.vector_weight if weight is None else weight)
@@ -221,6 +221,8 @@ def _with(settings: Settings, where: str, key: str, value: Any, today: Settings)
         if not isinstance(value, bool):
             raise SettingsError(f"{where}: rerank {value!r}; expected true or false")
         return settings if value else replace(settings, reranker="none")
+    if key not in ("block_size", "block_overlap") and isinstance(value, list | dict):
+        raise SettingsError(f"{where}: {key}: {value!r} is no single value")
     return with_value(settings, where, key, value)
 
 
@@ -245,6 +247,7 @@ def _digest(questions: Questions, opened: Opened) -> str:
         questions.collection_fingerprint(),
         str(opened.collection.sample),
         questions.set,
+        *(str(opened.fingerprints()[name]) for name in ("encoder", "reranker")),
     )
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]
 

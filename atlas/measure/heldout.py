@@ -147,12 +147,27 @@ def _read(path: Path) -> Iterator[Look]:
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                yield Look(**json.loads(line))
-            except (ValueError, TypeError):
+                look = Look(**json.loads(line))
+                if not _is_look(look):
+                    raise TypeError
+                yield look
+            except (ValueError, TypeError, RecursionError):
                 raise CollectionError(
                     f"{path}:{number}: no entry of the held-out ledger; restore the file, "
                     "it is only ever added to"
                 ) from None
+
+
+def _is_look(look: Look) -> bool:
+    """Whether the values have the types that they are read with."""
+    texts = (look.kind, look.time, look.questions, look.flag, look.note)
+    means = look.result.values() if isinstance(look.result, dict) else ("",)
+    return (
+        all(isinstance(text, str) for text in texts)
+        and isinstance(look.settings, dict)
+        and isinstance(look.models, dict)
+        and all(mean is None or isinstance(mean, int | float) for mean in means)
+    )
 
 
 def _writable(path: Path) -> bool:

@@ -43,11 +43,10 @@ def leaks(case: str, trace: Mapping[str, Any], documents: Sequence[Document]) ->
     }
     if not barred:
         return
-    longest_first = sorted((document.id for document in documents), key=len, reverse=True)
     for where in ("context", "ranked", "dropped", "citations", "nearest"):
         for item in trace[where]:
             ref = item if isinstance(item, str) else item["ref"]
-            owner = next((name for name in longest_first if ref.startswith(f"{name}-")), "")
+            owner = re.sub(r"-\d+-p\d+$", "", ref)
             if owner in barred:
                 yield Leak(
                     case=case, reader=scope["reader"], ref=ref, where=where, why=barred[owner]
@@ -86,7 +85,7 @@ def _in_force(document: Document, day: date) -> bool:
 
 def _named(name: str, question: str) -> bool:
     folded, own = question.casefold(), name.casefold()
-    if "-" in own and re.search(rf"(?<![\w.-]){re.escape(own)}(?![\w-])", folded):
+    if "-" in own and re.search(rf"(?<![\w.-]){re.escape(own)}(?![\w.-]*\w)", folded):
         return True
     revision = re.search(r"-r(\d+)$", own)
     if revision is None:

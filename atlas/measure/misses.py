@@ -110,7 +110,10 @@ def _stage(
     ref = seen[0]
     rank = trace["ranked"].index(ref) + 1
     reason = dropped[ref]["reason"]
-    if reason.startswith("beyond k") and _fused_rank(ref, trace) <= trace["settings"]["k"]:
+    if (
+        reason.startswith("beyond k")
+        and _fused_rank(ref, trace, questions) <= trace["settings"]["k"]
+    ):
         return "rerank", "", ref, rank
     return "select", reason, ref, rank
 
@@ -123,8 +126,11 @@ def _in_scope(own: Sequence[str], row: Row, questions: Questions, opened: Opened
     return any(ref in inside for ref in own)
 
 
-def _fused_rank(ref: str, trace: Mapping[str, Any]) -> int:
+def _fused_rank(ref: str, trace: Mapping[str, Any], questions: Questions) -> int:
     """Rank of a block by the search alone, from 1, among those that were scored."""
-    scored = [(item["fused_score"], item["ref"]) for item in (*trace["context"], *trace["dropped"])]
-    own = next(score for score, name in scored if name == ref)
-    return 1 + sum(bool(score > own) for score, _ in scored)
+    place = {name: number for number, name in enumerate(questions.blocks)}
+    scored = [
+        (-item["fused_score"], place.get(item["ref"], 0), item["ref"])
+        for item in (*trace["context"], *trace["dropped"])
+    ]
+    return 1 + [name for _, _, name in sorted(scored)].index(ref)

@@ -19,7 +19,7 @@ import yaml
 from atlas.errors import AtlasError, UsageError
 from atlas.measure.cases import DEVELOPMENT, HELD_OUT, load_cases
 from atlas.measure.heldout import Ledger, Look
-from atlas.yaml_files import parse
+from atlas.yaml_files import YamlError, parse
 
 FILE_NAME = "promoted.yaml"
 
@@ -48,12 +48,11 @@ def promote(name: str, reason: str, root: Path, state: Path, day: date) -> Promo
     path, _, line = found.where.rpartition(":")
     source, target = Path(path), root / DEVELOPMENT / FILE_NAME
     text = source.read_text(encoding="utf-8-sig")
-    values, rest = _cut(text, name, int(line))
+    values, rest = _cut(source, text, name, int(line))
     note = f"Promoted from the held-out set on {day.isoformat()}: {' '.join(reason.split())}"
     values["note"] = f"{values['note'].rstrip()} {note}" if values.get("note") else note
     before = target.read_text(encoding="utf-8") if target.exists() else _HEAD
-    _replace(target, f"{before.rstrip()}\n\n{_dumped(values)}")
-    _replace(source, rest)
+    owed = 1 + sum(look.kind == "promote" for look in ledger.looks())
     ledger.append(
         Look(
             kind="promote",
@@ -66,17 +65,19 @@ def promote(name: str, reason: str, root: Path, state: Path, day: date) -> Promo
             note=f"{name}: {' '.join(reason.split())}",
         )
     )
-    owed = sum(look.kind == "promote" for look in ledger.looks())
+    _replace(target, f"{before.rstrip()}\n\n{_dumped(values)}")
+    _replace(source, rest)
     return Promoted(id=name, source=source, target=target, owed=owed)
 
 
 _HEAD = "# Development questions that were held out once; each note says why no longer.\n"
 
 
-def _cut(text: str, name: str, line: int) -> tuple[dict[str, Any], str]:
+def _cut(path: Path, text: str, name: str, line: int) -> tuple[dict[str, Any], str]:
     """The values of the case that begins at a line, and the text of the file without it.
 
-    Comments between two cases stay.
+    Comments between two cases stay. Raises UsageError where the file is not written so that a case
+    can be cut out by its lines.
     """
     located = parse(text)
     rows = located.value
@@ -86,7 +87,17 @@ def _cut(text: str, name: str, line: int) -> tuple[dict[str, Any], str]:
     last = located.line(place + 1) - 1 if place + 1 < len(rows) else len(lines)
     while last > first + 1 and re.fullmatch(r"\s*(#.*)?\n?", lines[last - 1]):
         last -= 1
-    return dict(rows[place]), "".join(lines[:first] + lines[last:])
+    rest = "".join(lines[:first] + lines[last:])
+    try:
+        left = parse(rest).value or []
+    except YamlError:
+        left = None
+    if left != [row for number, row in enumerate(rows) if number != place]:
+        raise UsageError(
+            f"{path}:{line}: {name} cannot be cut out of this file; begin every case with `- id:` "
+            "on a line of its own, then promote it"
+        )
+    return dict(rows[place]), rest
 
 
 def _dumped(values: dict[str, Any]) -> str:
@@ -97,6 +108,7 @@ def _dumped(values: dict[str, Any]) -> str:
 def _replace(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
+        path.parent.mkdir(exist_ok=True)
         temporary.write_text(text, encoding="utf-8")
         os.replace(temporary, path)
     except OSError as error:

@@ -59,7 +59,10 @@ class Questions:
 
     def fingerprint(self) -> str:
         """Twelve hex digits over the questions and labels; notes and line numbers do not count."""
-        rows = [{**asdict(case), "where": "", "note": ""} for case in self.cases]
+        rows = [
+            {**asdict(case), "where": "", "note": "", "date": self.scope_of(case).date}
+            for case in self.cases
+        ]
         rows.sort(key=lambda row: row["id"])
         return hashlib.sha256(repr(rows).encode()).hexdigest()[:12]
 

@@ -53,7 +53,8 @@ MEANINGS = {
 
 def run_lines(run: Run, questions: Questions, misses: Sequence[Miss]) -> Iterator[str]:
     """Everything that `measure` prints."""
-    yield from questions.remarks()
+    for remark in questions.remarks():
+        yield from wrapped(remark)
     counts = f"{len(run.rows) - run.failed} of {len(run.rows)} asked, failed {run.failed}"
     yield f"{counts}; k {run.settings['k']}, min_score {run.settings['min_score']:g}"
     yield f"means with 95% intervals ({RESAMPLES:,} resamples, seed {SEED}; rates exact)"
@@ -65,7 +66,7 @@ def run_lines(run: Run, questions: Questions, misses: Sequence[Miss]) -> Iterato
     yield ""
     yield leak_line(run)
     for leak in run.leaks[:MOST_LISTED]:
-        yield f"  LEAK {leak.text()}"
+        yield from wrapped(f"  LEAK {leak.text()}", "    ")
     yield from kind_lines(run.rows)
     yield from risk_lines(run.rows)
     yield from miss_lines(misses)
@@ -137,30 +138,31 @@ def risk_lines(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def miss_lines(misses: Sequence[Miss]) -> Iterator[str]:
-    """What was lost, by stage, and the questions that found nothing."""
+    """What was lost, by stage; the questions that found nothing come first."""
     if not misses:
         return
-    alone = [miss for miss in misses if miss.alone]
     yield ""
     stages = ", ".join(f"{count} {stage}" for stage, count in by_stage(misses).items())
     yield from wrapped(f"{len(misses)} labels were not supplied: {stages}")
-    for miss in misses[: max(len(alone), 0) or MOST_LISTED][:MOST_LISTED]:
-        yield from wrapped(f"  {miss.line()}", "          ")
-    left = len(misses) - min(len(alone) or MOST_LISTED, MOST_LISTED, len(misses))
-    if left:
-        kind = "of questions that found another label" if alone else "more"
-        yield f"  and {left} {kind}; --json lists all"
+    for alone in (True, False):
+        group = [miss for miss in misses if miss.alone is alone]
+        if group:
+            yield ("nothing relevant was supplied" if alone else "another label was supplied") + ":"
+        for miss in group[:MOST_LISTED]:
+            yield from wrapped(f"  {miss.line()}", "          ")
+        if len(group) > MOST_LISTED:
+            yield f"  and {len(group) - MOST_LISTED} more; --json lists all"
 
 
 def question_lines(row: Row, misses: Sequence[Miss]) -> Iterator[str]:
     """One question in full: every supplied block with its scores, relevant or noise."""
     case = row.case
-    yield f"{case.id}  {case.question}"
-    yield f"kind {case.kind or 'none'}; expected {case.expect}; it was {row.status}"
-    yield f"labels: {', '.join(case.relevant) or 'none'}"
-    yield f"relevant blocks: {', '.join(row.relevant) or 'none'}"
+    yield from wrapped(f"{case.id}  {case.question}")
+    yield from wrapped(f"kind {case.kind or 'none'}; expected {case.expect}; status {row.status}")
+    yield from wrapped(f"labels: {', '.join(case.relevant) or 'none'}")
+    yield from wrapped(f"relevant blocks: {', '.join(row.relevant) or 'none'}")
     if row.trace is None:
-        yield f"failed: {row.error}"
+        yield from wrapped(f"failed: {row.error}")
         return
     yield ""
     yield f"{'supplied':<28}{'':<10}{'keyword':>9}{'vector':>9}{'fused':>9}{'rerank':>9}"
@@ -169,7 +171,7 @@ def question_lines(row: Row, misses: Sequence[Miss]) -> Iterator[str]:
     if row.trace["dropped"]:
         yield "dropped"
     for item in row.trace["dropped"]:
-        yield f"{_block_line(item, row)}  {item['reason']}"[:WIDTH]
+        yield from wrapped(f"{_block_line(item, row)}  {item['reason']}")
     yield ""
     yield from wrapped(f"answer: {row.trace['answer'] or row.trace['reason'] or 'none'}")
     for problem in row.wrong:
@@ -189,7 +191,8 @@ def _block_line(item: Mapping[str, Any], row: Row) -> str:
     word = "relevant" if item["ref"] in row.relevant else "noise"
     scores = [item[f"{name}_score"] for name in ("keyword", "vector", "fused", "rerank")]
     cells = "".join(f"{'-' if score is None else f'{score:.3f}':>9}" for score in scores)
-    return f"{item['ref']:<28}{word:<10}{cells}"
+    ref = item["ref"] if len(item["ref"]) < 28 else f"{item['ref'][:12]}…{item['ref'][-13:]}"
+    return f"{ref:<28}{word:<10}{cells}"
 
 
 def mean_text(value: Estimate) -> str:
@@ -209,4 +212,4 @@ def plain(value: Estimate, form: str) -> str:
 
 
 def wrapped(text: str, indent: str = "  ") -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, drop_whitespace=True) or [""]
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]

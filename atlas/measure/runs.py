@@ -101,10 +101,9 @@ def run_of(asked: Asked, questions: Questions, opened: Opened) -> Run:
 
 
 def settings_of(opened: Opened) -> dict[str, Any]:
-    """The settings that can change a result, as plain JSON; names and lists of documents are not
-    among them."""
+    """The settings that can change a result, as plain JSON."""
     values = asdict(opened.settings)
-    for name in ("title", "as_of", "products", "readers", "sample", "glossary"):
+    for name in ("title", "as_of", "readers", "sample"):
         values.pop(name)
     plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
     return plain
@@ -171,10 +170,25 @@ def load_run(name: str, state: Path) -> SavedRun:
         ) from None
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read as a run ({error})") from None
-    if not isinstance(values, dict) or values.get("schema") != SCHEMA:
+    if not _is_run(values):
         raise UsageError(f"{path}: not a run of this version ({SCHEMA}); save it again")
     questions: Sequence[Mapping[str, Any]] = values.pop("questions")
     return SavedRun(name=name, head=values, questions=tuple(questions))
+
+
+def _is_run(values: Any) -> bool:
+    """Whether a value has the form of a saved run, as far as it is read again."""
+    if not isinstance(values, dict) or values.get("schema") != SCHEMA:
+        return False
+    kinds = {"questions": list, "settings": dict, "fingerprints": dict, "time": str, "set": str}
+    return (
+        all(isinstance(values.get(key), kind) for key, kind in kinds.items())
+        and {"questions", "collection"} <= values["fingerprints"].keys()
+        and all(
+            isinstance(item, dict) and {"id", "kind", "expect"} <= item.keys()
+            for item in values["questions"]
+        )
+    )
 
 
 def write_whole(path: Path, values: Any) -> None:

@@ -15,7 +15,7 @@ _NUMBERED = re.compile(r"(\d+)([.)])")
 
 def clean(text: str) -> str:
     """Text without what no document keeps; half of a surrogate pair becomes U+FFFD."""
-    text = _DROPPED.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _DROPPED.sub("", re.sub("\r\n|[\r\x85\u2028\u2029]", "\n", text))
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
@@ -120,15 +120,19 @@ def load_settings(folder: Path) -> Settings:
     return _settings(path, located)
 
 
-def with_value(settings: Settings, where: str, name: str, value: Any) -> Settings:
+def with_value(
+    settings: Settings, where: str, name: str, value: Any, others: Sequence[str] = ()
+) -> Settings:
     """Settings with one number or word changed, checked like one in atlas.yaml.
 
-    Raises SettingsError that begins with `where`.
+    `others` are further names that could have been meant. Raises SettingsError that begins with
+    `where`.
     """
     known = [*_RANGES, *_CHOICES, "encoder", "reranker"]
     if name not in known:
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+        meant = [*others, *known]
+        near = difflib.get_close_matches(name, meant, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(meant)}"
         raise SettingsError(f"{where}: unknown setting {name!r}; {hint}")
     if isinstance(getattr(settings, name), int) and isinstance(value, float) and value.is_integer():
         value = int(value)

@@ -280,14 +280,15 @@ def _sweep(
     from atlas.measure.asking import ask_once
     from atlas.measure.cases import DEVELOPMENT, HELD_OUT
     from atlas.measure.heldout import Ledger
-    from atlas.measure.questions import load_questions
+    from atlas.measure.questions import cases_of, load_questions
     from atlas.measure.report_many import sweep_lines
     from atlas.measure.runs import run_of
     from atlas.measure.sweep import sweep
 
     tables, failed, count = [], 0, 0
-    for which in (DEVELOPMENT, HELD_OUT) if held_out else (DEVELOPMENT,):
-        questions = load_questions(opened, which)
+    sets = (DEVELOPMENT, HELD_OUT) if held_out else (DEVELOPMENT,)
+    for which, cases in [(each, cases_of(opened.collection.root, each)) for each in sets]:
+        questions = load_questions(opened, which, cases=cases)
         with Bar() as bar:
             bar.stage("asking", len(questions.cases))
             asked = ask_once(questions, opened, bar, lambda text: click.echo(text, err=True))

@@ -223,7 +223,7 @@ def _with(settings: Settings, where: str, key: str, value: Any, today: Settings)
         return settings if value else replace(settings, reranker="none")
     if key not in ("block_size", "block_overlap") and isinstance(value, list | dict):
         raise SettingsError(f"{where}: {key}: {value!r} is no single value")
-    return with_value(settings, where, key, value)
+    return with_value(settings, where, key, value, ("retriever", "rerank"))
 
 
 def _verdicts(measured: Sequence[Measured]) -> Iterator[Mapping[str, Verdict]]:

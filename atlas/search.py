@@ -3,12 +3,18 @@
     fused = w * cosine + (1 - w) * BM25 / best BM25 in scope
 
 with w the setting `vector_weight`. Cosines below 0 count as 0, so that the fused score stays in
-0 to 1. What only one of the two searches found is scored by the other as well.
+0 to 1. What only one of the two searches found is scored by the other as well. Then, with s the
+setting `section_weight`, each block moves towards the best of its section:
+
+    fused = (1 - s) * fused + s * best fused of the section
+
+since a section is about one thing, and what answers a question often goes on in its next piece.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +61,7 @@ def search(
         fused = share * max(value, 0.0) + (1 - share) * max(word_part, 0.0)
         scored.append((-fused, number, value))
     scored.sort()
-    return [
+    hits = [
         Hit(
             block=index.block(number),
             keyword_score=float(keyword[number]),
@@ -64,6 +70,23 @@ def search(
         )
         for negative, number, value in scored[:limit]
     ]
+    return _towards_sections(hits, settings.section_weight)
+
+
+def _towards_sections(hits: Sequence[Hit], share: float) -> list[Hit]:
+    """The hits with their scores moved towards the best of their sections, in the new order."""
+    best: dict[tuple[str, int], float] = {}
+    for hit in hits:  # best first
+        best.setdefault((hit.block.document, hit.block.section), hit.fused_score)
+    moved = [
+        replace(
+            hit,
+            fused_score=(1 - share) * hit.fused_score
+            + share * best[hit.block.document, hit.block.section],
+        )
+        for hit in hits
+    ]
+    return sorted(moved, key=lambda hit: -hit.fused_score)
 
 
 def nearest(

@@ -51,6 +51,8 @@ class Settings:
 
     vector_weight: float = 0.8
     """Share of the vector score in the fused one, 0 to 1; the rest is the keyword score."""
+    section_weight: float = 0.5
+    """Share of the best fused score in its section in a block's own, 0 to 1."""
     depth: int = 10
     """Fused hits that are reranked."""
     rerank_weight: float = 0.65
@@ -87,6 +89,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "block_size": (100, 100_000),
     "block_overlap": (0, 50_000),
     "vector_weight": (0, 1),
+    "section_weight": (0, 1),
     "rerank_weight": (0, 1),
     "min_score": (0, 1),
     "depth": (1, 1000),

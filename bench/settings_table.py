@@ -6,7 +6,8 @@ Every development question with a labelled source is searched in its scope under
 atlas would search it, but for the extra hits that it reranks where no product is named. Without
 `--all`, per encoder and with everything else as shipped: where the titles stand; how keyword and
 vector scores are fused; how many hits are reranked and how much the rerank score counts; and, after
-the shipped row, one with stop words kept in the query. With `--all`: every combination. Printed
+the shipped row, how far blocks move towards the best of their section, and one with stop words
+kept. With `--all`: every combination. Printed
 with 95% bootstrap intervals over questions (2,000 resamples, seed 1):
 
 - `hit@1`, `hit@5`: share of questions with a labelled block among the first 1 or 5;
@@ -38,6 +39,7 @@ from atlas.measure.cases import Case, Labels, load_cases
 from atlas.records import Hit
 from atlas.rerank import calibrated
 from atlas.search import search
+from atlas.settings import Settings
 from atlas.words import content_terms, terms
 
 ENCODERS = ("bge-small-en-v1.5", "all-minilm-l6-v2")
@@ -45,6 +47,7 @@ PREFIXES = ("none", "keyword", "vector", "both")
 WEIGHTS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 DEPTHS = (5, 10, 20)
 RERANK_WEIGHTS = (1.0, 0.5, 0.3)
+SECTION_WEIGHTS = (0.0, 0.3, 0.7)
 RRF = "rrf"
 RRF_CONSTANT = 60
 """As in Cormack, Clarke and Büttcher 2009."""
@@ -68,6 +71,8 @@ class Setup:
     rerank_weight: float = 0.0
     stop_words: bool = False
     """Whether stop words stay in the keyword query."""
+    section_weight: float = 0.0
+    """Share of the best fused score of its section in a block's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,9 +137,24 @@ def fused(hits: Sequence[Hit], fusion: Fusion) -> dict[str, float]:
     }
 
 
+def towards_sections(
+    hits: Sequence[Hit], scores: dict[str, float], share: float
+) -> dict[str, float]:
+    """The scores moved towards the best of their sections, as atlas does it."""
+    best: dict[tuple[str, int], float] = {}
+    for hit in hits:
+        place = hit.block.document, hit.block.section
+        best[place] = max(best.get(place, 0.0), scores[hit.block.ref])
+    return {
+        hit.block.ref: (1 - share) * scores[hit.block.ref]
+        + share * best[hit.block.document, hit.block.section]
+        for hit in hits
+    }
+
+
 def ranked(one: Asked, setup: Setup, assistant: Assistant, logits: Logits) -> list[Hit]:
     """The hits in the order that a setup gives them."""
-    scores = fused(one.hits, setup.fusion)
+    scores = towards_sections(one.hits, fused(one.hits, setup.fusion), setup.section_weight)
     order = sorted(one.hits, key=lambda hit: -scores[hit.block.ref])
     if not setup.depth:
         return order
@@ -191,6 +211,7 @@ def setups(shipped: Setup, every: bool) -> Iterator[Setup]:
             for weight in RERANK_WEIGHTS:
                 yield replace(shipped, depth=depth, rerank_weight=weight)
     yield shipped
+    yield from (replace(shipped, section_weight=share) for share in SECTION_WEIGHTS)
     yield replace(shipped, stop_words=True)
 
 
@@ -208,6 +229,8 @@ def line(setup: Setup, values: dict[str, NDArray[np.float64]]) -> str:
     rerank = f"{setup.depth}x{setup.rerank_weight:g}" if setup.depth else "none"
     cells = " ".join(f"{interval(values[name]):15}" for name in MEASURES)
     note = " +stop" if setup.stop_words else ""
+    if setup.depth and setup.section_weight != Settings().section_weight:
+        note += f" s {setup.section_weight:g}"
     return f"{setup.prefix:7} {fusion + note:11} {rerank:7} {cells} {values['reach'].mean():.3f}"
 
 
@@ -227,6 +250,7 @@ def main() -> None:
             fusion=own.vector_weight,
             depth=own.depth,
             rerank_weight=own.rerank_weight,
+            section_weight=own.section_weight,
         )
         head = " ".join(f"{name:15}" for name in MEASURES)
         for encoder in ENCODERS:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from fakes import FakeEncoder, FakeReranker
+from pieces import use_weights
 
 from atlas.assistant import Assistant
 from atlas.collection import Collection
@@ -83,8 +84,10 @@ QUESTION = "how long is the battery under warranty"
 FAKES = """\
 import sys
 sys.path.insert(0, {tests!r})
-import atlas.assistant, atlas.ingest
+import atlas.answer.decision, atlas.assistant, atlas.ingest
 from fakes import FakeEncoder, FakeReranker
+from pieces import WEIGHTS
+atlas.answer.decision.weights = lambda: WEIGHTS
 atlas.assistant.load_encoder = atlas.ingest.load_encoder = lambda name, state: FakeEncoder()
 atlas.assistant.load_both = lambda *names: (FakeEncoder(), FakeReranker())
 """
@@ -110,7 +113,8 @@ def collection(
 
 
 def use_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let atlas load the stand-ins in this process."""
+    """Let atlas load the stand-ins in this process, and decide with weights made for them."""
+    use_weights(monkeypatch)
     monkeypatch.setattr("atlas.assistant.load_encoder", lambda name, state: FakeEncoder())
     monkeypatch.setattr("atlas.ingest.load_encoder", lambda name, state: FakeEncoder())
     monkeypatch.setattr("atlas.assistant.load_both", lambda *names: (FakeEncoder(), FakeReranker()))

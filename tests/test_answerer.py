@@ -211,3 +211,16 @@ def test_a_count_is_not_given_where_one_entry_is_asked_for() -> None:
     )
     found = drafted("how many checks in Alabama", [states], {"Alabama": 10.0})
     assert "counted" not in " ".join(claim.text for claim in found.claims)
+
+
+def test_a_row_on_both_products_answers_for_both_and_their_difference_is_computed() -> None:
+    jobs = block("| Job | C-3 | T-7 |\n|---|---|---|\n| Drive | 95 min | 110 min |", "JOBS")
+    other = block("The drive of the T-7 runs for 9 years.", "T7", ("T-7",))
+    logits = {"Drive": 12.0, "runs": 9.0}
+    named = ("C-3", "T-7")
+    found = drafted("how long is the drive job on C-3 and T-7", [jobs, other], logits, named=named)
+    assert [claim.text for claim in found.claims] == ["Job: Drive; C-3: 95 min; T-7: 110 min"]
+    question = "drive, how much longer on the T-7 than on the C-3"
+    found = drafted(question, [jobs, other], logits, named=named)
+    assert [claim.computed for claim in found.claims] == [True, False]
+    assert found.claims[0].text == "110 − 95 = 15 min"

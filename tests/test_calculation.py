@@ -16,6 +16,7 @@ from atlas.answer.calculation import (
     compute,
     counted_blocks,
     counted_noun,
+    difference_in,
     evaluate,
     money_in,
     shown,
@@ -330,3 +331,46 @@ def test_a_count_needs_the_rest_of_the_table_and_the_sections_of_its_codes() -> 
     assert {item.titles[-1] for item in others} == {"List", "E-6"}
     assert len(others) == len(rest) - 1
     assert counted_blocks(block("No table."), document) == []
+
+
+# ---- differences within a row ---------------------------------------------------------------
+
+JOBS = block(
+    "# Jobs\n\n| Job | C-3 | T-7 | K-1 |\n|---|---|---|---|\n"
+    "| Drive | 95 minutes | 110 minutes | none |\n| Cable | 70 minutes | 1.5 hours | 20 |\n"
+)
+
+
+def test_the_difference_of_two_products_cells_is_shown_with_its_row() -> None:
+    row = candidate(JOBS, "Drive", marker=3)
+    question = analyse("drive swap, how many minutes more on a T-7 than on a C-3")
+    for named in (("T-7", "C-3"), ("C-3", "T-7")):
+        found = difference_in(row, question, named)
+        assert found is not None
+        assert found[0].text == "110 − 95 = 15 minutes"
+        assert found[0].computed
+        assert not found[1].computed
+        assert "C-3: 95 minutes" in found[1].text
+        assert {claim.markers for claim in found} == {(3,)}
+
+
+@pytest.mark.parametrize(
+    ("question", "job", "named"),
+    [
+        ("how many minutes on a T-7 and a C-3", "Drive", ("T-7", "C-3")),
+        ("how much longer on a T-7 than on a C-3", "Cable", ("T-7", "C-3")),
+        ("how much longer on a T-7 than on a K-1", "Drive", ("T-7", "K-1")),
+        ("how much longer on a T-7 than on a C-4", "Drive", ("T-7", "C-4")),
+        ("how much longer on a T-7", "Drive", ("T-7",)),
+    ],
+)
+def test_other_questions_units_cells_and_columns_make_no_difference(
+    question: str, job: str, named: tuple[str, ...]
+) -> None:
+    assert difference_in(candidate(JOBS, job), analyse(question), named) is None
+
+
+def test_a_sentence_holds_no_difference() -> None:
+    sentence = candidate(block("The C-3 takes 95 minutes, the T-7 110."), "95")
+    question = analyse("how much longer on a T-7 than on a C-3")
+    assert difference_in(sentence, question, ("T-7", "C-3")) is None

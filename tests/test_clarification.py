@@ -122,3 +122,8 @@ def test_the_leader_of_a_product_is_its_first_candidate_alone() -> None:
     both = candidate(block("A C-3 and a T-7.", "M"), "and")
     other = says("Three.", "T-7")
     assert leaders([both, first, other, second], PRODUCTS) == {"C-3": first, "T-7": other}
+
+
+def test_a_row_speaks_of_the_products_that_head_its_columns() -> None:
+    table = block("| Job | C-3 | T-7 |\n|---|---|---|\n| Drive | 95 | 110 |", "JOBS", ("K-1",))
+    assert PRODUCTS.of(candidate(table, "Drive")) == ("C-3", "T-7")

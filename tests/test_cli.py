@@ -16,7 +16,10 @@ from small import CASES, FILES, QUESTION, SETTINGS, collection, command, run, us
 
 from atlas.cli import cli
 
-COMMANDS = ["ask", "ingest", "check", "show"]
+COMMANDS = (
+    "ask", "show", "ingest", "check", "measure", "compare", "experiment", "promote", "import",
+    "judge-calibration",
+)  # fmt: skip
 HEAVY = ["numpy", "faiss", "onnxruntime", "torch", "tokenizers", "sentence_transformers", "pypdf"]
 UNANSWERABLE = "what is the airspeed of a swallow"
 

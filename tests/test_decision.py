@@ -11,10 +11,19 @@ import pytest
 from pieces import block, candidate, hit, material, quote, scored
 
 from atlas.answer import decision
-from atlas.answer.answerer import STRICT, judge
-from atlas.answer.decision import FEATURES, features_of, probability, threshold, weights
+from atlas.answer.answerer import judge, rivals_of
+from atlas.answer.clarification import Products
+from atlas.answer.decision import (
+    FEATURES,
+    features_of,
+    lacks_value,
+    probability,
+    threshold,
+    weights,
+)
 from atlas.answer.extractive import Candidate
-from atlas.answer.question import VALUE_PATTERNS, analyse
+from atlas.answer.question import STRICT, VALUE_PATTERNS, analyse
+from atlas.answer.quotes import quotes_of
 from atlas.records import Block
 
 BATTERY = block("# Battery\n\nThe battery is under warranty for 3 years. See a dealer.\n")
@@ -51,7 +60,10 @@ def test_the_shipped_file_has_a_finite_weight_for_exactly_every_feature() -> Non
 def test_every_feature_is_given_and_in_its_range(question: str, logit: float) -> None:
     found = features(question, logit=logit)
     assert set(found) == set(FEATURES)
-    assert all(-1 <= value <= 1 for value in found.values())
+    wide = {"word_count", "missing_terms"}
+    assert all(-1 <= value <= 1 for name, value in found.items() if name not in wide)
+    assert found["missing_terms"] >= 0
+    assert 0 < found["word_count"] <= 4
     assert found["quote_logit"] == max(-12, min(12, logit)) / 12
 
 
@@ -65,29 +77,120 @@ def test_coverage_is_the_share_of_the_subject_in_quote_and_block() -> None:
 
 def test_a_question_without_a_subject_is_covered_by_anything() -> None:
     found = features("what is it")
-    assert (found["covered_quote"], found["unknown_share"], found["term_count"]) == (1.0, 0.0, 0.0)
+    assert (found["covered_quote"], found["unknown_share"], found["missing_terms"]) == (1.0, 0, 0)
 
 
-def test_the_kind_of_value_is_given_or_missing_or_neither() -> None:
-    def value(question: str, words: str) -> tuple[float, float]:
-        found = features(question, words=words)
-        return found["value_given"], found["value_missing"]
+def test_a_quote_stands_out_as_far_as_its_best_rival_is_below_it() -> None:
+    question, sight = analyse("battery"), material([BATTERY]).evidence
+    best = candidate(BATTERY, "years", logit=4.0)
 
-    assert value("how long is the warranty", "years") == (1.0, 0.0)
-    assert value("how long is the warranty", "dealer") == (0.0, 1.0)
-    assert value("where is the dealer", "dealer") == (0.0, 0.0)
+    def ahead(*logits: float) -> float:
+        rivals = [candidate(BATTERY, "dealer", logit=logit) for logit in logits]
+        return features_of(question, best, sight, rivals)["quote_ahead"]
+
+    assert ahead() == 1.0
+    assert ahead(1.0, -9.0) == 0.5
+    assert ahead(1.0, 7.0) == -0.5
+    rival = candidate(BATTERY, "dealer", logit=1.0)
+    assert features_of(question, best, sight, [rival])["sure_ahead"] == pytest.approx(4 / 12 / 2)
 
 
-def test_leaving_out_a_word_shows_whether_the_quote_is_about_it() -> None:
-    other = block("The engine oil is green.")
-    sight = material([BATTERY, other], score=lambda pairs: [2.0 - ("oil" in q) for q, _ in pairs])
-    found = candidate(BATTERY, "years", logit=1.0)
-    against = features_of(analyse("warranty of the oil"), found, sight.evidence)
-    assert against["left_out_missing"] == pytest.approx(1 / 5)
-    sight = material([BATTERY], score=lambda pairs: [-2.0 + 3 * ("battery" in q) for q, _ in pairs])
-    speaks_for = features_of(analyse("battery under warranty"), found, sight.evidence)
-    assert speaks_for["left_out_rarest"] == pytest.approx(-3 / 5)
-    assert speaks_for["left_out_missing"] == 0.0
+def test_a_block_stands_out_from_other_blocks_only() -> None:
+    other = block("The frame is blue.", "FRAME")
+    best = Candidate(quote=quote(BATTERY, "years"), hit=hit(BATTERY, 5.0), marker=1, logit=4.0)
+    inside = Candidate(quote=quote(BATTERY, "dealer"), hit=hit(BATTERY, 9.0), marker=1, logit=1.0)
+    outside = Candidate(quote=quote(other, "blue"), hit=hit(other, 2.0), marker=2, logit=1.0)
+    sight = material([BATTERY, other]).evidence
+    found = features_of(analyse("battery"), best, sight, [inside, outside])
+    assert found["block_ahead"] == 0.5
+    assert features_of(analyse("battery"), best, sight, [inside])["block_ahead"] == 1.0
+
+
+def test_quotes_of_another_product_are_no_rivals() -> None:
+    products = Products(("C-3", "T-7"))
+    ours, theirs, both = (
+        candidate(block(f"It lasts {years} years.", f"D{years}", owners), "years")
+        for years, owners in ((1, ("C-3",)), (2, ("T-7",)), (3, ()))
+    )
+    found = [ours, theirs, both]
+    assert rivals_of(ours, found, products) == [both]
+    assert rivals_of(both, found, products) == [ours, theirs]
+
+
+def test_the_first_cell_of_a_row_says_what_the_row_is_about() -> None:
+    table = block("| Item | Value |\n|---|---|\n| Saddle clamp | 6 Nm |\n| Lever | on the stem |\n")
+    sight = material([table]).evidence
+
+    def head(question: str, words: str) -> float:
+        found = features_of(analyse(question), candidate(table, words), sight)
+        return found["covered_head"]
+
+    assert head("clamp of the saddle", "6 Nm") == 1.0
+    assert head("stem", "stem") == 0.0
+    assert features("battery")["covered_head"] == 0.0
+
+
+def test_a_code_of_the_question_is_held_or_not() -> None:
+    codes = block("E-448 means a short circuit. E-449 means rain.")
+    sight = material([codes]).evidence
+
+    def held(question: str) -> float:
+        return features_of(analyse(question), candidate(codes, "rain"), sight)["code_held"]
+
+    assert [held("what is E-449"), held("what is E-448"), held("what is rain")] == [1.0, 0.0, 0.0]
+
+
+def test_what_is_known_but_not_in_the_quote_is_missing_weighted_by_rarity() -> None:
+    found = features("battery of a dealer")
+    assert found["missing_terms"] == pytest.approx(0.5 / 3)
+    assert features("battery of a swallow")["missing_terms"] == 0.0
+
+
+def test_a_value_of_a_thing_that_no_document_names_is_nameless() -> None:
+    def nameless(question: str) -> float:
+        return features(question)["nameless_value"]
+
+    assert nameless("price of the swallow") == 1.0
+    assert nameless("price of the battery") == 0.0
+    assert nameless("where is the swallow") == 0.0
+    assert nameless("price of the swallow that ate the battery under warranty of a dealer") == 0.0
+
+
+def test_names_of_products_are_left_out_of_one_of_the_cosines() -> None:
+    sight = replace(
+        material([BATTERY]).evidence,
+        cosine=lambda question, text: 0.9 if "C-3" in question else 0.3,
+        encoder=weights()["encoder"],
+    )
+    found = features_of(
+        analyse("battery of a C-3", frozenset(["c3"])), candidate(BATTERY, "years"), sight
+    )
+    assert (found["quote_cosine"], found["bare_cosine"]) == (0.9, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("question", "words", "lacks"),
+    [
+        ("how long is the warranty", "It holds for 3 years.", False),
+        ("how long is the warranty", "It holds for the frame.", True),
+        ("where is the dealer", "It holds for the frame.", False),
+        ("how many spokes are there", "It has 36 spokes.", False),
+        ("how many spokes are there", "It has thirty-six steel spokes.", False),
+        ("how many spokes are there", "True the wheel to 0.5 mm and look at the spokes.", True),
+        ("how many spokes are there", "Press 2 levers and look at all of the spokes.", True),
+        ("how many spokes are there", "Spokes have been black since 1 January 2026.", True),
+        ("how many spokes are there", "The wheels have 36 of them.", False),
+        ("how many spokes are there", "| Part | Value |\n|---|---|\n| Spokes | steel, 36 |", False),
+        ("how many keys are there", "None of the keys is spare.", False),
+        ("what do i charge for the fan kit", "Order the fan kit, one per unit.", True),
+    ],
+)
+def test_a_value_that_was_asked_for_is_lacking_or_not(
+    question: str, words: str, lacks: bool
+) -> None:
+    piece = block(words)
+    [found] = quotes_of(piece)
+    assert lacks_value(analyse(question), found) is lacks
 
 
 def test_a_block_the_reranker_did_not_see_has_the_quotes_score() -> None:
@@ -95,8 +198,11 @@ def test_a_block_the_reranker_did_not_see_has_the_quotes_score() -> None:
         quote=quote(BATTERY, "years"), hit=hit(BATTERY, None, None), marker=1, logit=6.0
     )
     found = features_of(analyse("battery"), unseen, material([BATTERY]).evidence)
-    assert found["block_logit"] == found["quote_logit"] == 0.5
-    assert found["order_score"] == 0.0
+    assert found["quote_logit"] == 0.5
+    rival = block("The frame is blue.", "FRAME")
+    other = Candidate(quote=quote(rival, "blue"), hit=hit(rival, 3.0), marker=2, logit=-9.0)
+    sight = material([BATTERY, rival]).evidence
+    assert features_of(analyse("battery"), unseen, sight, [other])["block_ahead"] == 0.5
 
 
 @pytest.mark.parametrize("base", [-1.0, 0.0, 0.5])
@@ -111,6 +217,17 @@ def test_the_probability_rises_with_what_the_reranker_says_of_the_quote(base: fl
 def test_the_probability_never_overflows() -> None:
     for extreme in (-1e9, 1e9):
         assert 0 <= probability(dict.fromkeys(FEATURES, extreme)) <= 1
+
+
+def test_no_value_is_given_for_what_the_documents_hardly_name() -> None:
+    sight = material([BATTERY], cosine=1.0)
+    sure = candidate(BATTERY, "years", logit=12.0)
+
+    def chance(question: str) -> float:
+        return judge(analyse(question), sure, [sure], sight).probability
+
+    assert chance("how long is the warranty of a swallow") == 0.0
+    assert chance("how long is the battery of a swallow under warranty by the nest") > 0.0
 
 
 def test_every_strict_kind_can_be_checked() -> None:
@@ -135,12 +252,14 @@ def test_a_quote_without_the_asked_kind_of_value_answers_nothing(question: str, 
     asks = analyse(question)
     assert asks.asked == asked
     assert asked in STRICT
-    assert judge(asks, sure, sight).probability == 0.0
-    assert judge(analyse("how long is the battery under warranty"), sure, sight).probability > 0.5
+    assert judge(asks, sure, [sure], sight).probability == 0.0
+    answered = judge(analyse("how long is the battery under warranty"), sure, [sure], sight)
+    assert answered.probability > 0.5
 
 
 def test_the_evidence_of_a_judged_quote_is_every_feature_and_the_probability() -> None:
-    judged = judge(analyse("battery"), candidate(BATTERY, "years"), material([BATTERY]))
+    found = candidate(BATTERY, "years")
+    judged = judge(analyse("battery"), found, [found], material([BATTERY]))
     assert [name for name, _ in judged.evidence] == [*FEATURES, "probability"]
     assert dict(judged.evidence)["probability"] == judged.probability
 

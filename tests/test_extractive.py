@@ -82,10 +82,20 @@ def test_both_ends_belong_to_a_range(weight: str, spring: str) -> None:
     assert found[0].quote.text.endswith(spring)
 
 
-@pytest.mark.parametrize("question", ["spring for 80 km", "spring for 80", "which spring"])
+@pytest.mark.parametrize("question", ["spring for 80 km", "which spring"])
 def test_a_number_of_another_unit_says_nothing_of_a_range(question: str) -> None:
     found = candidates(analyse(question), [hit(LOADS)], scored({}, 0.0))
     assert [item.logit for item in found] == [0.0, 0.0, 0.0]
+
+
+def test_a_number_without_a_unit_belongs_to_the_range_that_holds_it() -> None:
+    found = candidates(analyse("spring for 80"), [hit(LOADS)], scored({}, 0.0))
+    assert [item.logit for item in found] == [RANGE_BONUS, 0.0, 0.0]
+    assert found[0].quote.text == "76 kg to 90 kg | medium"
+    sums = block("| Term | Sum |\n|---|---|\n| 2 to 5 kg | low |\n| 1950 to 2100 kg | high |")
+    for question in ("sum in line 4", "sum in 2026"):
+        found = candidates(analyse(question), [hit(sums)], scored({}, 0.0))
+        assert [item.logit for item in found] == [0.0, 0.0]
 
 
 def test_up_to_is_no_duration_unless_the_most_is_asked_for() -> None:
@@ -148,3 +158,48 @@ def test_an_answer_does_not_grow_past_its_limit() -> None:
     chosen = claims(found[0], found, analyse("tell"))
     assert [claim.text for claim in chosen] == sentences[:2]
     assert sum(len(claim.text) for claim in chosen) <= MAX_ANSWER
+
+
+@pytest.mark.parametrize(
+    ("question", "cost"),
+    [
+        ("how heavy is the bike", HEDGE),
+        ("weight of the bike", HEDGE),
+        ("what may the bike weigh", 0.0),
+        ("maximum weight of the bike", 0.0),
+        ("weight on the bike", 0.0),
+        ("tell of the bike", 0.0),
+    ],
+)
+def test_a_permitted_weight_is_not_what_a_thing_weighs(question: str, cost: float) -> None:
+    limit = block("The permitted total weight of the bike is 150 kg.")
+    [found] = candidates(analyse(question), [hit(limit)], scored({}, 0.0))
+    assert found.logit == -cost
+    [weighs] = candidates(analyse(question), [hit(block("It weighs 25 kg."))], scored({}, 0.0))
+    assert weighs.logit == 0.0
+
+
+NOISE = block("Some chargers whistle. The noise is no danger. A charger has a fan.")
+
+
+def noise_claims(question: str, best: str = "whistle") -> list[str]:
+    found = [candidate(NOISE, word, logit=-1.0) for word in ("whistle", "danger", "fan")]
+    lead = next(item for item in found if best in item.quote.text)
+    return [claim.text for claim in claims(lead, found, analyse(question))]
+
+
+def test_a_yes_or_no_question_also_gets_the_sentence_on_the_word_that_is_missing() -> None:
+    assert noise_claims("is a whistling charger in danger") == [
+        "Some chargers whistle.",
+        "The noise is no danger.",
+    ]
+    assert noise_claims("is a danger that it whistles", "danger") == [
+        "Some chargers whistle.",
+        "The noise is no danger.",
+    ]
+
+
+def test_nothing_is_added_where_no_word_is_missing_or_no_sentence_has_it() -> None:
+    assert noise_claims("do chargers whistle") == ["Some chargers whistle."]
+    assert noise_claims("do chargers whistle in Timbuktu") == ["Some chargers whistle."]
+    assert noise_claims("tell of the danger") == ["Some chargers whistle."]

@@ -23,6 +23,10 @@ from atlas.answer.question import VALUE_PATTERNS, analyse, gives, parts
         ("how much is the maximum load", "weight"),
         ("how much water does it take", "number"),
         ("how many battery checks are there", "count"),
+        ("how many bar in the tyre", "pressure"),
+        ("how many euros is a lock", "price"),
+        ("how many amps does it draw", "number"),
+        ("how many percent are left", "number"),
         ("how many km does it go", "distance"),
         ("how far does it go", "distance"),
         ("how many kg can it carry", "weight"),
@@ -35,6 +39,13 @@ from atlas.answer.question import VALUE_PATTERNS, analyse, gives, parts
         ("how cold may it get", "temperature"),
         ("which error code is it", "code"),
         ("can i use a pressure washer", "yes_no"),
+        ("ok to use a pressure washer", "yes_no"),
+        ("wash it with the pressure hose or not", "yes_no"),
+        ("which pressure washer", "other"),
+        ("how soon must it come in", "duration"),
+        ("how early do i order one", "duration"),
+        ("what do i charge for a lock", "price"),
+        ("how do i charge the battery", "steps"),
         ("is the price fixed", "yes_no"),
         ("don't i need a helmet", "yes_no"),
         ("what does error E-417 mean", "meaning"),
@@ -144,6 +155,10 @@ def test_a_question_without_a_period_has_one_wording() -> None:
             "it has a crack, which box does it go in and how early must i order it",
             ["it has a crack, which box does it go in", "how early must i order it"],
         ),
+        (
+            "it whistles. what is it and how much is a new one",
+            ["it whistles, what is it", "how much is a new one"],
+        ),
         ("how heavy is it? how fast is it?", ["how heavy is it", "how fast is it?"]),
         (
             "what is the term, and who pays, and where is it sent",
@@ -165,3 +180,16 @@ def test_a_question_of_several_parts_is_taken_apart(text: str, expected: list[st
 )
 def test_a_question_that_asks_one_thing_stays_whole(text: str) -> None:
     assert parts(text) == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("battery of a C-3", "battery of a it"),
+        ("C-3 battery weight", "it battery weight"),
+        ("is a C-3 heavier than a T-7?", "is a it heavier than a it?"),
+        ("battery of a K-1", "battery of a K-1"),
+    ],
+)
+def test_the_bare_question_names_no_product(text: str, bare: str) -> None:
+    assert analyse(text, frozenset({"c3", "t7"})).bare == bare

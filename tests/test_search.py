@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -84,6 +85,30 @@ def test_the_fused_score_is_the_stated_formula(index: Index, weight: float) -> N
         assert 0 <= hit.fused_score <= 1 + 1e-6
         assert hit.rerank_score is hit.order_score is None
     assert [h.fused_score for h in hits] == sorted((h.fused_score for h in hits), reverse=True)
+
+
+def test_a_block_moves_towards_the_best_of_its_section(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_fakes(monkeypatch)
+    long = f"{'The saddle is made of leather. ' * 3}\n\n{'The bell rings when it rains. ' * 3}"
+    files = {"a.md": f"# A\n\n## One\n\n{long}\n", "b.md": "# B\n\n## Two\n\nA bell or a saddle.\n"}
+    made = opened(collection(tmp_path / "c", files, settings="block_size: 100\n", cases=None))
+    asked, keyword = vector("saddle leather"), scope_of(made.index)
+
+    def fused(share: float) -> dict[str, float]:
+        settings = replace(Settings(), section_weight=share)
+        hits = search(["saddl", "leather"], asked, made.index, keyword, settings, 100)
+        assert [h.fused_score for h in hits] == sorted((h.fused_score for h in hits), reverse=True)
+        return {hit.block.ref: hit.fused_score for hit in hits}
+
+    alone, moved, one = fused(0), fused(0.5), fused(1)
+    best = alone["a-1-p0"]
+    assert alone["a-1-p1"] < alone["b-1-p0"] < best
+    assert moved["a-1-p0"] == best
+    assert moved["b-1-p0"] == alone["b-1-p0"]
+    assert moved["a-1-p1"] == pytest.approx((alone["a-1-p1"] + best) / 2)
+    assert one["a-1-p1"] == best
 
 
 def test_what_only_the_keywords_found_has_its_cosine_too(

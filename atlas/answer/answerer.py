@@ -8,25 +8,23 @@ it is probably right; otherwise it declines and says what it missed.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from atlas.answer import calculation
 from atlas.answer.clarification import Products, across_products, joint_claim, leaders
-from atlas.answer.decision import Evidence, features_of, probability, threshold
+from atlas.answer.decision import Evidence, features_of, lacks_value, probability, threshold
 from atlas.answer.extractive import Candidate, candidates, claim_of, claims
-from atlas.answer.question import Question, analyse, parts
+from atlas.answer.question import STRICT, Question, analyse, parts
 from atlas.records import Claim, Draft, Hit
 from atlas.words import is_code, terms, tokens
 
-CONSIDERED = 3
+CONSIDERED = 2
 """Candidates whose probability is looked at; the best by the reranker first."""
 UNKNOWN = 0.5
-"""Share of a question's terms in no block in scope from which no value is given."""
-STRICT = frozenset(
-    {"price", "duration", "weight", "speed", "pressure", "torque", "voltage", "temperature"}
-)
-"""Kinds of value that a quote must contain to answer at all."""
+"""Share of a question's terms in no block in scope from which no value is given,"""
+ANCHORS = 2
+"""unless this many of its terms do stand there: people tell stories in words of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +69,12 @@ def draft(question: Question, kept: Sequence[Hit], material: Material) -> Draft:
     best = _best(question, found, material)
     if best is None or best.probability < threshold():
         return _declined(question, best, material)
-    by_product = _probable(leaders(found, material.products), question, material)
-    if len(material.named) > 1 and by_product:
+    by_product = _probable(leaders(found, material.products), found, question, material)
+    joint = set(material.named) <= set(material.products.of(best.candidate))
+    if len(material.named) > 1 and joint:
+        difference = calculation.difference_in(best.candidate, question, material.named)
+        chosen = difference or claims(best.candidate, found, question)
+    elif len(material.named) > 1 and by_product:
         named = [by_product[name] for name in material.named if name in by_product]
         chosen = [claim_of(item) for item in named] or claims(best.candidate, found, question)
     elif len(by_product) > 1 and not material.named:
@@ -132,25 +134,45 @@ def _found(question: Question, kept: Sequence[Hit], material: Material) -> list[
 def _best(question: Question, found: Sequence[Candidate], material: Material) -> Judged | None:
     """The most probable of the first candidates."""
     return max(
-        (judge(question, item, material) for item in found[:CONSIDERED]),
+        (judge(question, item, found, material) for item in found[:CONSIDERED]),
         key=lambda item: item.probability,
         default=None,
     )
 
 
-def judge(question: Question, candidate: Candidate, material: Material) -> Judged:
-    """The evidence for one candidate.
+def judge(
+    question: Question, candidate: Candidate, found: Sequence[Candidate], material: Material
+) -> Judged:
+    """The evidence for one of the candidates that were found.
 
     A quote without the kind of value that was asked for, such as a price, answers nothing. Nor does
     any value where half of what it is asked of stands in no document: a weight is not the weight of
     a rider.
     """
-    features = features_of(question, candidate, material.evidence)
-    lacks = question.asked in STRICT and (
-        features["value_missing"] > 0 or features["unknown_share"] >= UNKNOWN
-    )
-    chance = 0.0 if lacks else probability(features)
+    rivals = rivals_of(candidate, found, material.products)
+    features = features_of(question, candidate, material.evidence, rivals)
+    chance = 0.0 if refused(question, candidate, features) else probability(features)
     return Judged(candidate=candidate, features=features, probability=chance)
+
+
+def refused(question: Question, candidate: Candidate, features: Mapping[str, float]) -> bool:
+    """Whether a rule keeps a candidate from answering, whatever its probability."""
+    share = features["unknown_share"]
+    nameless = share >= UNKNOWN and (1 - share) * len(question.terms) < ANCHORS
+    return question.asked in STRICT and (lacks_value(question, candidate.quote) or nameless)
+
+
+def rivals_of(
+    candidate: Candidate, found: Sequence[Candidate], products: Products
+) -> list[Candidate]:
+    """The other candidates, but for those of other products: they answer another question."""
+    owners = set(products.of(candidate))
+    return [
+        item
+        for item in found
+        if item is not candidate
+        and (not owners or not products.of(item) or owners & set(products.of(item)))
+    ]
 
 
 def _foreign(candidate: Candidate, material: Material) -> bool:
@@ -162,7 +184,10 @@ def _foreign(candidate: Candidate, material: Material) -> bool:
 
 
 def _probable(
-    best: dict[str, Candidate], question: Question, material: Material
+    best: dict[str, Candidate],
+    found: Sequence[Candidate],
+    question: Question,
+    material: Material,
 ) -> dict[str, Candidate]:
     """The products' best candidates that may be right.
 
@@ -174,7 +199,7 @@ def _probable(
     return {
         product: candidate
         for product, candidate in best.items()
-        if judge(question, candidate, material).probability >= threshold() / 2
+        if judge(question, candidate, found, material).probability >= threshold() / 2
     }
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 
 from atlas.answer.clarification import Products
-from atlas.answer.extractive import Candidate
+from atlas.answer.extractive import Candidate, claim_of
 from atlas.answer.question import Question
 from atlas.answer.quotes import Quote, cells_of, quotes_of
 from atlas.records import Block, Claim, Draft
@@ -101,7 +101,7 @@ _COUNT = rf"(?P<count>\d{{1,4}}|an?|the|one|another|{'|'.join(NUMBER_WORDS)})"
 _LEAD = re.compile(
     r"^(?:what (?:do|does|would|will|is|are)|what's|whats|how much (?:is|are|do|does|would|will|for|more|less)?"
     r"|by how much|(?:is|are) |(?:the )?(?:total|sum|price|cost)(?: (?:of|for))?|(?:price )?dif+er\w*(?: in price)?"
-    r"|between|(?:i|we) (?:need|want)|give me|(?:dearer|cheaper|more expensive|heavier)(?: is| are)?)\s*",
+    r"|between|(?:i|we) (?:need|want)|give me|(?:dearer|cheaper|(?:more )?expensive|heavier)(?: is| are)?)\s*",
     re.IGNORECASE,
 )
 _TAIL = re.compile(
@@ -111,7 +111,8 @@ _TAIL = re.compile(
 )
 _SEVERAL = re.compile(r"\band\b|\bplus\b|\+|&|,|\bwith\b|\bthan\b", re.IGNORECASE)
 _DIFFERENCE = re.compile(
-    r"\b(?:dif+er\w*|(?:how much|what is the) (?:more|less|cheaper|dearer)|more expensive|dearer|cheaper|how much more)\b",
+    r"\b(?:dif+er\w*|(?:how much|what is the) (?:more|less|cheaper|dearer)|more expensive|dearer|cheaper|how much more"
+    r"|how (?:many|much) (?:\w+ )?(?:more|less|fewer|longer|shorter|heavier|lighter|faster|slower))\b",
     re.IGNORECASE,
 )
 
@@ -356,6 +357,39 @@ def compute(
     if not items and not difference:
         return None
     return _sum(items, priced, named, difference, products)
+
+
+_MEASURED = re.compile(rf"(?P<number>{_AMOUNT})\s*(?P<unit>[^\W\d_][\w/]*|%|°C)?")
+
+
+def difference_in(
+    candidate: Candidate, question: Question, named: Sequence[str]
+) -> list[Claim] | None:
+    """The difference between two products' cells of one table row, and the row.
+
+    None where no difference is asked for, where the row has no column for each of the two products,
+    or where a cell is no single figure, or figures of different units.
+    """
+    if len(named) != 2 or not asks_difference(question.text) or candidate.quote.kind != "row":
+        return None
+    columns = dict(
+        zip(cells_of(candidate.quote.header), cells_of(candidate.quote.text), strict=False)
+    )
+    found = [_MEASURED.fullmatch(columns.get(name, "")) for name in named]
+    figures = [match for match in found if match is not None]
+    if len(figures) != 2 or figures[0]["unit"] != figures[1]["unit"]:
+        return None
+    numbers = sorted((match["number"].replace(",", "") for match in figures), key=Decimal)
+    expression = f"{numbers[1]} − {numbers[0]}"
+    unit = f" {figures[0]['unit']}" if figures[0]["unit"] else ""
+    row = claim_of(candidate)
+    result = Claim(
+        text=f"{expression} = {shown(evaluate(expression))}{unit}",
+        markers=row.markers,
+        quotes=row.quotes,
+        computed=True,
+    )
+    return [result, row]
 
 
 def _states_count(question: Question, found: Sequence[Candidate]) -> bool:

@@ -49,7 +49,7 @@ class Products:
         """The products that a quote speaks of: named in it, in its headings, or its document's."""
         block = candidate.quote.block
         return (
-            self.named(candidate.quote.text)
+            self.named(candidate.quote.readable)
             or self.named(" ".join(block.titles))
             or (block.products if len(block.products) == 1 else ())
         )

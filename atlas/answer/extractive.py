@@ -67,20 +67,24 @@ _RANGE = re.compile(
 )
 RANGE_BONUS = 4.0
 """Logits that a row gains when its range holds the number in the question, or loses if not."""
+LEAST_BARE, MOST_BARE = 20, 1900
+"""A number without a unit from 20 is read in the unit of a range that holds it, since people type
+`for 80` or `170 tall`; a smaller one may count anything, and one from 1900 is a year."""
 
 
 def _range_bonus(question: Question, quote: Quote) -> float:
     """Rows such as `76 kg to 90 kg` answer a question about 80 kg, and others do not."""
     if quote.kind != "row":
         return 0.0
-    asked = {term for term in terms(question.text) if number_of(term) not in (None, term)}
+    numbers = {term: number for term in terms(question.text) if (number := number_of(term))}
     for match in _RANGE.finditer(quote.text):
         unit = terms(f"1 {match['unit2']}")[0][1:]
-        for term in asked:
-            number = number_of(term)
-            if number and term == number + unit:
-                inside = float(match["low"]) <= float(number) <= float(match["high"])
+        for term, number in numbers.items():
+            inside = float(match["low"]) <= float(number) <= float(match["high"])
+            if term == number + unit:
                 return RANGE_BONUS if inside else -RANGE_BONUS
+            if term == number and inside and LEAST_BARE <= float(number) < MOST_BARE:
+                return RANGE_BONUS
     return 0.0
 
 
@@ -89,12 +93,29 @@ _BOUND = re.compile(
     re.IGNORECASE,
 )
 HEDGE = 2.0
-"""Logits that a bound costs where a value was asked for: `up to 3 years` promises nothing."""
+"""Logits that a bound costs where a value was asked for: `up to 3 years` promises nothing, and a
+`permitted total weight` is not what a thing weighs."""
+
+
+_LIMIT = re.compile(
+    r"\b(?:permitted|permissible|(?:gross|total) weight|may (?:not )?(?:weigh|exceed))\b",
+    re.IGNORECASE,
+)
+_ASKS_LIMIT = re.compile(
+    r"\b(?:may|can|could|allow(?:ed)?|permit(?:ted)?|carry|carries|hold|load|payload|take|total"
+    r"|most|ok|on|with)\b",
+    re.IGNORECASE,
+)
 
 
 def _hedge(question: Question, quote: Quote) -> float:
-    bound = question.asked == "duration" and _BOUND.search(quote.text)
-    return HEDGE if bound and not EXTREME.search(question.text.casefold()) else 0.0
+    """What a limit costs where the thing itself was asked for."""
+    if EXTREME.search(question.text.casefold()):
+        return 0.0
+    if question.asked == "weight":
+        limit = _LIMIT.search(quote.readable) and not _ASKS_LIMIT.search(question.text)
+        return HEDGE if limit else 0.0
+    return HEDGE if question.asked == "duration" and _BOUND.search(quote.text) else 0.0
 
 
 def claims(best: Candidate, others: Sequence[Candidate], question: Question) -> list[Claim]:
@@ -117,8 +138,30 @@ def claims(best: Candidate, others: Sequence[Candidate], question: Question) -> 
             continue
         chosen.append(other)
         length += len(other.quote.text)
+    if len(chosen) == 1 and question.asked == "yes_no":
+        chosen += _completing(best, others, question)
     chosen.sort(key=lambda item: item.quote.start)
     return [claim_of(item) for item in chosen]
+
+
+def _completing(
+    best: Candidate, others: Sequence[Candidate], question: Question
+) -> list[Candidate]:
+    """The quote of the same block that holds most of the question's terms that `best` and its
+    titles lack, if any does: `is a whistling charger dangerous` wants the sentence on danger."""
+    block = best.quote.block
+    have = set(terms(in_context(best.quote)))
+    wanted = set(question.terms) - have
+    found = [
+        (len(wanted & set(terms(item.quote.text))), item)
+        for item in others
+        if item.quote.block.ref == block.ref
+        and item.quote != best.quote
+        and item.quote.kind != "row"
+        and len(best.quote.text) + len(item.quote.text) <= MAX_ANSWER
+    ]
+    most = max((count for count, _ in found), default=0)
+    return [next(item for count, item in found if count == most)] if most else []
 
 
 def claim_of(candidate: Candidate) -> Claim:

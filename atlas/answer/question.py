@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from atlas.words import NUMBER_WORDS, UNITS, content_terms
+from atlas.words import NUMBER_WORDS, UNITS, content_terms, tokens
 
 Asked = Literal[
     "duration", "interval", "date", "price", "count", "weight", "speed", "distance", "pressure",
@@ -24,12 +24,12 @@ _DURATION = rf"\b{_NUM}[ \-]?(?:working |calendar |full |more )?(?:{_TIME})\b|\b
 _EVERY = (
     rf"\b(?:every|each|once|twice|annual|annually|yearly|monthly|weekly|daily|per (?:{_TIME}))\b"
 )
-_MONTH = (
+MONTH = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:tember)?"
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
 )
 _DATE = (
-    rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:19|20)\d\d\b|\b\d{{1,2}}\.? (?:{_MONTH})\b|\b(?:{_MONTH})\.? \d"
+    rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:19|20)\d\d\b|\b\d{{1,2}}\.? (?:{MONTH})\b|\b(?:{MONTH})\.? \d"
     r"|\b(?:before|after|until|within|as soon as|once|when|every)\b"
 )
 
@@ -63,25 +63,35 @@ VALUE_PATTERNS: dict[str, re.Pattern[str]] = {
     }.items()
 }
 """What a quote must contain to give the kind of value that was asked for."""
+STRICT = frozenset(
+    {
+        "price", "duration", "count", "weight", "speed", "pressure", "torque", "voltage",
+        "temperature",
+    }
+)  # fmt: skip
+"""Kinds of value that a quote must contain to answer at all."""
 
 _KINDS: tuple[tuple[Asked, str], ...] = (
-    ("yes_no", r"^(?:is|are|was|were|do|does|did|can|could|may|might|must|should|shall|will|would|has|have|had|am|isn't|aren't|don't|doesn't|can't)\b"),
+    ("yes_no", r"^(?:is|are|was|were|do|does|did|can|could|may|might|must|should|shall|will|would|has|have|had|am|isn't|aren't|don't|doesn't|can't|ok|okay)\b|\bor not$"),
     ("meaning", r"\bmean(?:s|ing)?\b|\bstand(?:s)? for\b|\bwhat'?s? (?:is )?(?:error|code|fault)\b"),
     ("interval", r"\bhow (?:often|frequent|frequently|regularly)\b|\binterval\b"),
+    ("price", r"\b(?:what|how much) (?:do|does|should|can|would) \w+ charge (?:for|him|her|them|an?|the customer)\b"),
     ("price", r"\bprice[sd]?\b|\bcosts?\b|\bhow expensive\b|\bhow much (?:money|would i pay|do i pay)"),
     ("price", r"\bhow much (?:is|are|for) (?:an?|the|one|two|three|\d+|it|they|that)\b(?!.*\b(?:load|weight|pressure|travel|play|torque|range|capacity|power)\b)"),
-    ("duration", rf"\bhow (?:many|much) (?:{_TIME})\b|\bhow long\b|\bhow much time\b|\bwarranty (?:period|time|length)\b|\bwhat(?:'?s| is) the (?:warranty|guarantee) (?:of|on|for)\b"),
+    ("duration", rf"\bhow (?:many|much) (?:{_TIME})\b|\bhow (?:long|soon|early)\b|\bhow much time\b|\bwarranty (?:period|time|length)\b|\bwhat(?:'?s| is) the (?:warranty|guarantee) (?:of|on|for)\b"),
     ("distance", r"\bhow many (?:km|kilomet(?:er|re)s?|miles?)\b|\bhow far\b|\brange\b"),
     ("torque", r"\btorques?\b|\bhow tight(?:ly)?\b|\bhow (?:many|much) (?:nm|newton)\b|\bnm\b"),
     ("weight", r"\bhow many (?:kg|kilos?|kilograms?|grams?)\b"),
     ("voltage", r"\bvoltages?\b|\b(?:how many|what) volts?\b"),
     ("capacity", r"\bhow many (?:wh|ah|mah|ml|litres?|gb)\b|\bwatt hours?\b"),
     ("size", r"\bhow many (?:mm|cm|inch(?:es)?|millimet(?:er|re)s?|centimet(?:er|re)s?)\b"),
-    ("number", r"\bhow many (?:watts?|lux|percent|degrees|hz|%)\b|\bat what percent\b"),
+    ("pressure", r"\bhow (?:many|much) (?:bar|psi)\b"),
+    ("price", r"\bhow many (?:eur|euros?|dollars?|pounds|francs)\b"),
+    ("number", r"\bhow many (?:watts?|lux|lumens?|amps?|amperes?|percent|degrees|hz|%)(?!\w)|\bat what percent\b"),
     ("count", r"\bhow many\b|\bnumber of\b|\bcount of\b"),
     ("weight", r"\bhow (?:heavy|much does .* weigh)\b|\bweights?\b|\bweigh\b|\bpayload\b|\bmax(?:imum)? load\b"),
     ("speed", r"\bhow fast\b|\bspeed\b"),
-    ("pressure", r"\bpressures?\b|\bbar\b|\bpsi\b"),
+    ("pressure", r"\bpressures?\b(?![ -](?:wash|clean|hose|jet))|\bbar\b|\bpsi\b"),
     ("capacity", r"\bcapacity\b"),
     ("temperature", r"\btemperatures?\b|\bhow (?:hot|cold|warm)\b|\bdegrees\b"),
     ("size", r"\bhow (?:big|wide|tall|high|deep|thick|thin)\b|\bdimensions?\b|\bdiameter\b|\bhow large\b"),
@@ -99,7 +109,9 @@ _QUESTION_WORD = (
     r"\b(?:how|what|whats|what's|which|wich|when|where|who|can|may|must|should|is|are|does|do)\b"
 )
 _ASKS = re.compile(_QUESTION_WORD)
-_JOINT = re.compile(rf"(?:[,;?]\s*(?:and\s+)?|\s+and\s+)(?={_QUESTION_WORD})", re.IGNORECASE)
+_JOINT = re.compile(
+    rf"(?:[,;?]\s*(?:and\s+)?|[.!]\s+(?:and\s+)?|\s+and\s+)(?={_QUESTION_WORD})", re.IGNORECASE
+)
 _POLITE = re.compile(
     r"^(?:(?:hello|hi|good (?:morning|afternoon|day)|please|hey)[ ,!.]*)*"
     r"(?:(?:can|could|would|will) you (?:please )?(?:tell|give|say|let|show) (?:me|us)(?: know)? )?"
@@ -130,6 +142,8 @@ class Question:
     """Terms that carry its subject, without stop words and words that only say the kind asked."""
     wordings: tuple[str, ...]
     """The text, and the text with a period written as documents do: `every 12 months`."""
+    bare: str
+    """The text with the names of products replaced by `it`."""
 
 
 def analyse(text: str, without: frozenset[str] = frozenset()) -> Question:
@@ -147,7 +161,22 @@ def analyse(text: str, without: frozenset[str] = frozenset()) -> Question:
     for pattern, period in _PERIODS:
         other = pattern.sub(period, other)
     wordings = (text,) if other == text else (text, other)
-    return Question(text=text, asked=asked, terms=tuple(words), wordings=wordings)
+    return Question(
+        text=text, asked=asked, terms=tuple(words), wordings=wordings, bare=_bare(text, without)
+    )
+
+
+def _bare(text: str, without: frozenset[str]) -> str:
+    """The text with each run of words behind terms in `without` replaced by `it`."""
+    kept, last = "", 0
+    for token in tokens(text):
+        if token.term not in without or token.start < last:
+            continue
+        between = text[last : token.start]
+        if between.strip() or not kept:
+            kept += f"{between}it"
+        last = token.end
+    return kept + text[last:]
 
 
 def parts(text: str) -> list[str]:
@@ -186,6 +215,6 @@ _ASKING = frozenset(
     """long often mani much number mean say tell price cost time give happen kind type way
     work find use exact exactli say state what's whi someon somebodi custom peopl thing hello hi good morn thank now cure fix rid
     still got alreadi allow ok long til till brand heavi weigh fast far big tall wide high deep
-    thick thin expens hot cold warm larg tight""".split()
+    thick thin expens hot cold warm larg tight soon earli wrong mum dad guy ladi maximum minimum""".split()
 )
 """Stems that say how a question is asked rather than what about."""

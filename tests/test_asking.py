@@ -13,10 +13,11 @@ from small import CASES, SETTINGS, collection, opened, use_fakes
 from atlas.assistant import Assistant
 from atlas.errors import CollectionError
 from atlas.ingest import Silent
-from atlas.measure.asking import Asked, all_readers, ask_all, ask_once, read_all, read_traces
+from atlas.measure.asking import Asked, all_readers, ask_all, ask_once
 from atlas.measure.questions import load_questions
 from atlas.measure.statistics import Unscored
 from atlas.measure.summary import summarise
+from atlas.measure.trace_file import read_all, read_traces
 from atlas.records import Scope, Trace
 from atlas.trace import line
 

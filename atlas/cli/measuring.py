@@ -97,7 +97,7 @@ def measure(
     """
     from atlas.collection import Collection
     from atlas.measure import gates, report, runs
-    from atlas.measure.asking import ask_all, read_all
+    from atlas.measure.asking import ask_all
     from atlas.measure.cases import DEVELOPMENT, HELD_OUT
     from atlas.measure.heldout import Ledger
     from atlas.measure.misses import misses
@@ -105,6 +105,7 @@ def measure(
     from atlas.measure.rows import NAMES
     from atlas.measure.summary import LEAK_RATE
     from atlas.measure.sweep import parse_sweep
+    from atlas.measure.trace_file import read_all
     from atlas.settings import with_value
 
     if held_out and min_score is not None:

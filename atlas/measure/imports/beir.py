@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from atlas.errors import CollectionError, UsageError
+from atlas.measure.doors import Progress, Silent
 from atlas.measure.imports import markdown
 from atlas.measure.imports.lines import (
     Column,
@@ -24,8 +25,6 @@ from atlas.measure.imports.new_cases import NewCases, changed
 from atlas.measure.imports.target import (
     DOCUMENTS,
     Imported,
-    Progress,
-    Silent,
     case_folder,
     check_target,
     filled,

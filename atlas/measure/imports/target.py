@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import yaml
 
@@ -22,22 +22,6 @@ from atlas.measure.cases import DEVELOPMENT, HELD_OUT
 CASE_FILE_CHARACTERS = 2_000_000
 """A longer case file is continued in another: a YAML file has a size limit."""
 DOCUMENTS, SETTINGS = "documents", "atlas.yaml"
-
-
-class Progress(Protocol):
-    """What a progress bar has to offer: a new stage with its size, and steps done."""
-
-    def stage(self, name: str, total: int) -> None: ...
-
-    def step(self, count: int = 1) -> None: ...
-
-
-class Silent:
-    """Progress that nobody looks at."""
-
-    def stage(self, name: str, total: int) -> None: ...
-
-    def step(self, count: int = 1) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,8 @@ RANKED = 10
 CANDIDATES = 100
 """Length of the fused ranking, from which products missing among the first are taken."""
 SCOPES_KEPT = 64
+READINGS_KEPT = 8
+TEXTS_COUNTED = 4096
 NEAREST = 3
 NEAR = 0.5
 """Share of the best score from which another product's block is supplied for comparison."""
@@ -99,7 +101,8 @@ class Assistant:
         self.reranker = reranker
         self._statistics: OrderedDict[tuple[object, ...], ScopedBM25] = OrderedDict()
         self._last: tuple[str, NDArray[np.float32]] = ("", np.zeros(0, np.float32))
-        self._last_read: tuple[Mapping[str, Any], Understood] | None = None
+        self._read: OrderedDict[tuple[object, ...], Understood] = OrderedDict()
+        self._counted: dict[str, int] = {}
 
     @classmethod
     def open(
@@ -186,7 +189,10 @@ class Assistant:
         `trace` holds the values of a trace of this index. No model runs: the scores are those of
         the trace. `kept` is everything supplied, also what was added after selection.
         """
-        asked = self._understood(trace)
+        scope = trace["scope"]
+        day = date.fromisoformat(scope["date"])
+        again = Scope(reader=scope["reader"], date=day, products=tuple(scope["products"]))
+        asked = self.understand(trace["question"], again)
         rows = {row["ref"]: row for row in (*trace["context"], *trace["dropped"])}
         hits = [
             Hit(
@@ -201,16 +207,15 @@ class Assistant:
         return replace(selection, kept=supplied, tokens=self._tokens(supplied))
 
     def _tokens(self, supplied: Sequence[Hit]) -> int:
-        return sum(self.encoder.count_tokens(hit.block.text) for hit in supplied)
+        return sum(self._count_tokens(hit.block.text) for hit in supplied)
 
-    def _understood(self, trace: Mapping[str, Any]) -> Understood:
-        """The question of a trace in its scope; that of the last one is kept."""
-        if self._last_read is None or self._last_read[0] is not trace:
-            scope = trace["scope"]
-            day = date.fromisoformat(scope["date"])
-            again = Scope(reader=scope["reader"], date=day, products=tuple(scope["products"]))
-            self._last_read = (trace, self.understand(trace["question"], again))
-        return self._last_read[1]
+    def _count_tokens(self, text: str) -> int:
+        """Tokens of a text as the encoder counts them; kept, since blocks return."""
+        if text not in self._counted:
+            if len(self._counted) >= TEXTS_COUNTED:
+                self._counted.clear()
+            self._counted[text] = self.encoder.count_tokens(text)
+        return self._counted[text]
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -220,8 +225,19 @@ class Assistant:
     # ---- stages -----------------------------------------------------------------------------
 
     def understand(self, question: str, scope: Scope | None = None) -> Understood:
-        """Apply the scope and read the question: products, codes and typing errors."""
+        """Apply the scope and read the question: products, codes and typing errors.
+
+        The last few readings are kept: measuring asks the same again as other readers.
+        """
         scope = scope or Scope()
+        key = (question, scope, date.today())
+        if key not in self._read:
+            self._read[key] = self._reading(question, scope)
+            while len(self._read) > READINGS_KEPT:
+                self._read.popitem(last=False)
+        return self._read[key]
+
+    def _reading(self, question: str, scope: Scope) -> Understood:
         words = clean_question(question)
         seen = view(words, scope, self.settings, self.index, date.today())
         statistics = self._statistics_of(seen)
@@ -291,7 +307,7 @@ class Assistant:
 
     def _select(self, scored: Sequence[Hit], seen: ScopeView, settings: Settings) -> Selection:
         documents = set(self.index.block_document[seen.blocks].tolist())
-        return select(scored, settings, len(documents) == 1, self.encoder.count_tokens)
+        return select(scored, settings, len(documents) == 1, self._count_tokens)
 
     def _supplied(self, hits: Sequence[Hit], selection: Selection, asked: Understood) -> list[Hit]:
         """The kept hits; for a question without a product, the best hit of every other product

@@ -21,6 +21,8 @@ bench: .venv/tests-installed
 	$(BIN)/python bench/warm.py
 	$(BIN)/python bench/reingest.py
 	$(BIN)/python bench/rerank_rate.py
+	$(BIN)/python bench/measure_speed.py
+	$(BIN)/python bench/coverage.py
 
 help-blocks: .venv/tests-installed
 	$(BIN)/python tools/help_blocks.py

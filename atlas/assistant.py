@@ -10,13 +10,11 @@ be under other settings of what follows reranking).
 
 from __future__ import annotations
 
-import re
 import time
-import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -31,25 +29,22 @@ from atlas.answer.answerer import Material, draft
 from atlas.answer.calculation import counted_blocks
 from atlas.answer.clarification import Products
 from atlas.answer.decision import Evidence
-from atlas.answer.question import Question, analyse
 from atlas.citations import validate
 from atlas.collection import Collection
-from atlas.errors import IndexDamagedError, UsageError
+from atlas.errors import IndexDamagedError
 from atlas.index import Index
 from atlas.ingest import Progress, ingest, open_index, why_stale
 from atlas.keyword import ScopedBM25
 from atlas.models import Encoder, Reranker, load_both, load_encoder
+from atlas.reading import Understood, read
 from atlas.records import Answer, Block, Draft, Hit, Scope, Selection, Trace
 from atlas.rerank import rerank
-from atlas.scope import Mention, ScopeView, view, with_names, without_years
+from atlas.scope import ScopeView
 from atlas.search import search
 from atlas.select import select
 from atlas.settings import Settings
-from atlas.spelling import mend
 from atlas.words import content_terms, terms
 
-MAX_QUESTION = 2000
-"""Characters of a question; a longer one is refused, since no model would read its end."""
 RANKED = 10
 """Least length of the ranked list that a trace keeps for measuring."""
 CANDIDATES = 100
@@ -64,22 +59,6 @@ TRACED_SETTINGS = ("k", "depth", "min_score", "vector_weight", "rerank_weight")
 SCORES = ("keyword_score", "vector_score", "fused_score", "rerank_score")
 SHORT_WORD_TOKENS = 3
 """Tokens of one word that the encoder's vocabulary holds whole: itself and two markers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Understood:
-    """A question as it was read in its scope."""
-
-    words: str
-    """As it was asked, cleaned."""
-    text: str
-    """As the documents would write it: product names for aliases, errors mended."""
-    replaced: dict[str, str]
-    question: Question
-    seen: ScopeView
-    statistics: ScopedBM25
-    unknown: str
-    """A product-like name that no document in sight knows, or ""."""
 
 
 class Assistant:
@@ -230,42 +209,14 @@ class Assistant:
         The last few readings are kept: measuring asks the same again as other readers.
         """
         scope = scope or Scope()
-        key = (question, scope, date.today())
+        key = (question, scope, date.today(), id(self.settings))
         if key not in self._read:
-            self._read[key] = self._reading(question, scope)
+            self._read[key] = read(
+                question, scope, self.settings, self.index, self._statistics_of, self._is_word
+            )
             while len(self._read) > READINGS_KEPT:
                 self._read.popitem(last=False)
         return self._read[key]
-
-    def _reading(self, question: str, scope: Scope) -> Understood:
-        words = clean_question(question)
-        seen = view(words, scope, self.settings, self.index, date.today())
-        statistics = self._statistics_of(seen)
-        named = in_their_words(
-            without_years(with_names(words, seen.mentions)), self.settings.glossary
-        )
-        text, replaced = mend(self._without_ids(named, seen), self.index, statistics, self._is_word)
-        mentioned = [mention.words for mention in seen.mentions if mention.product]
-        products = frozenset(t for name in (*seen.products, *mentioned) for t in terms(name))
-        return Understood(
-            words=words,
-            text=text,
-            replaced=replaced,
-            question=analyse(text, products),
-            seen=seen,
-            statistics=statistics,
-            unknown=_unknown_product(seen.mentions, seen.known_products, statistics),
-        )
-
-    def _without_ids(self, question: str, seen: ScopeView) -> str:
-        """The question without ids of documents in scope: they chose the policy, as years do."""
-        words = {word.casefold() for word in re.findall(r"[\w.]+(?:-[\w.]+)+", question)}
-        for number, name in enumerate(self.index.ids):
-            if name.casefold() in words and seen.blocks[self.index.blocks_of(number)].any():
-                pattern = rf"(?:\b(?:under|in|of|from|by)\s+)?(?<![\w-]){re.escape(name)}(?![\w-])"
-                shorter = " ".join(re.sub(pattern, " ", question, flags=re.IGNORECASE).split())
-                question = shorter if re.search(r"\w", shorter) else question
-        return question
 
     def _hits(self, asked: Understood, clock: _Clock) -> list[Hit]:
         """Search and rerank."""
@@ -449,26 +400,6 @@ def current_index(
     return index
 
 
-def clean_question(question: str) -> str:
-    """The question without control characters, white space folded.
-
-    Raises UsageError where it is empty, has no letter or digit, or is too long.
-    """
-    if len(question) > MAX_QUESTION:
-        raise UsageError(
-            f"the question has {len(question):,} characters; ask in at most {MAX_QUESTION:,}"
-        )
-    text = unicodedata.normalize("NFC", question.encode("utf-8", "replace").decode())
-    text = re.sub(r"\x1b\[[0-9;?]*[ -/]*[@-~]", " ", text)  # whole terminal sequences
-    text = "".join(" " if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") else c for c in text)
-    text = " ".join(text.split())
-    if not text:
-        raise UsageError("the question is empty; write it after `ask`, in quotation marks")
-    if not re.search(r"\w", text):
-        raise UsageError(f"the question {text[:40]!r} has no word in it; ask in words")
-    return text
-
-
 def nearest_documents(hits: Sequence[Hit]) -> list[dict[str, Any]]:
     """The documents that came closest, best first; all of them in scope."""
     found: dict[str, dict[str, Any]] = {}
@@ -484,39 +415,6 @@ def nearest_documents(hits: Sequence[Hit]) -> list[dict[str, Any]]:
             },
         )
     return list(found.values())[:NEAREST]
-
-
-def in_their_words(question: str, glossary: Mapping[str, str]) -> str:
-    """The question with the words of the documents in place of those that people use."""
-    for word, better in glossary.items():
-        question = re.sub(
-            rf"(?<![\w-]){re.escape(word)}(?![\w-])", better, question, flags=re.IGNORECASE
-        )
-    return question
-
-
-def _unknown_product(
-    mentions: Sequence[Mention], known_products: Sequence[str], statistics: ScopedBM25
-) -> str:
-    """A product-like name that is neither a product in sight nor a word of a block in scope.
-
-    Where the documents have codes of the same letters, it is one of those: F-8 beside F-2.
-    """
-    own = {term for product in known_products for term in terms(product)}
-    for mention in mentions:
-        words = terms(mention.words)
-        alone = len(words) == 1
-        in_documents = alone and statistics.frequency(words[0]) > 0
-        if mention.product is not None or in_documents:
-            continue
-        letters = words[0].rstrip("0123456789")
-        like = re.compile(rf"{re.escape(letters)}\d+")
-        if not (
-            alone
-            and any(like.fullmatch(term) and term not in own for term in statistics.vocabulary)
-        ):
-            return mention.words
-    return ""
 
 
 def _missing_products(found: Sequence[Hit], chosen: Sequence[Hit]) -> list[Hit]:

@@ -14,15 +14,13 @@ from small import FILES, QUESTION, SETTINGS, WARRANTY, collection, opened, use_f
 
 from atlas import assistant as module
 from atlas.assistant import (
-    MAX_QUESTION,
     SCOPES_KEPT,
     Assistant,
-    clean_question,
-    in_their_words,
     nearest_documents,
 )
 from atlas.collection import Collection
 from atlas.errors import IndexDamagedError, UsageError
+from atlas.reading import MAX_QUESTION, clean_question, in_their_words
 from atlas.records import Scope
 
 OLD = WARRANTY.replace("id: WARR", "id: WARR-R1\nvalid_to: 2025-12-31").replace(

@@ -32,7 +32,9 @@ BUILDS_ON = {
 }
 """Each stage with the modules below it that it is made of."""
 FILES = {"atlas.yaml_files"}
-COMPOSERS = {"atlas.assistant", "atlas.ingest", "atlas.collection", "atlas.show"}
+COMPOSERS = {
+    "atlas.assistant", "atlas.reading", "atlas.ingest", "atlas.collection", "atlas.show",
+}  # fmt: skip
 COMMANDS = {name for name in MODULES if name.startswith("atlas.cli")}
 HEAVY = {"onnxruntime", "torch", "sentence_transformers", "transformers", "tokenizers", "onnx"}
 

@@ -52,7 +52,7 @@ def ask(
     Without QUESTION on a terminal, a small loop keeps the models loaded; otherwise questions are
     read from stdin, one a line.
     """
-    from atlas.assistant import clean_question
+    from atlas.reading import clean_question
     from atlas.records import Scope
 
     scope = Scope(reader=reader, date=_day(day), products=products)
@@ -138,7 +138,7 @@ def _loop(assistant: Assistant, scope: Scope, as_json: bool) -> bool:
 
 def _batch(assistant: Assistant, scope: Scope, as_json: bool) -> bool:
     """Answer every line of stdin; one that is no question is named and passed over."""
-    from atlas.assistant import clean_question
+    from atlas.reading import clean_question
 
     whole, answered = True, 0
     refused: UsageError | None = None

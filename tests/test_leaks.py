@@ -236,7 +236,7 @@ def test_a_sound_scope_leaks_in_none_of_its_looks(assistant: Assistant) -> None:
         ("atlas.scope._may_read", lambda *_: True, "PRICES", "for sales only"),
         ("atlas.scope._in_force", lambda *_: True, "OLD", "not in force"),
         ("atlas.scope._replaced", lambda *_: [], "FIRST", "replaced by SECOND"),
-        ("atlas.assistant.view", without_products, "LOOSE", "about T-7"),
+        ("atlas.reading.view", without_products, "LOOSE", "about T-7"),
     ],
     ids=["readers", "dates", "replaced", "products"],
 )

@@ -93,6 +93,18 @@ def check_cases(cases: Sequence[Case], labels: Labels) -> None:
                 )
 
 
+_LABEL_FORMS = tuple(
+    re.compile(form, re.DOTALL)
+    for form in (
+        r"(?P<id>.+)",
+        r"(?P<id>.+)@(?P<page>\d+)",
+        r"(?P<id>.+)-(?P<section>\d+)",
+        r"(?P<id>.+)-(?P<section>\d+)-p(?P<piece>\d+)",
+    )
+)
+"""What a label can be, the longest id first."""
+
+
 class Labels:
     """Resolves labels against documents; ids are matched longest first.
 
@@ -105,18 +117,23 @@ class Labels:
     ) -> None:
         self._blocks = blocks
         self._documents = {document.id: document for document in documents}
-        self._ids = sorted(self._documents, key=len, reverse=True)
 
     def parse(self, label: str) -> tuple[Document, int | None, int | None, int | None] | None:
-        """Document, section, piece and page of a label, or None where no document has its id."""
-        for name in self._ids:
-            if not label.startswith(name):
-                continue
-            rest = label[len(name) :]
-            match = re.fullmatch(r"(?:-(\d+)(?:-p(\d+))?|@(\d+))?", rest)
-            if match:
-                section, piece, page = (int(g) if g is not None else None for g in match.groups())
-                return self._documents[name], section, piece, page
+        """Document, section, piece and page of a label, or None where no document has its id.
+
+        Of several readings that with the longest id counts: `A-2` is a document of that name before
+        it is section 2 of A.
+        """
+        for form in _LABEL_FORMS:
+            match = form.fullmatch(label)
+            document = self._documents.get(match["id"]) if match else None
+            if match and document is not None:
+                found = match.groupdict()
+                section, piece, page = (
+                    None if found.get(name) is None else int(found[name])
+                    for name in ("section", "piece", "page")
+                )
+                return document, section, piece, page
         return None
 
     def exists(self, label: str) -> bool:

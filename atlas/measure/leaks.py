@@ -35,21 +35,18 @@ class Leak:
 
 def leaks(case: str, trace: Mapping[str, Any], documents: Sequence[Document]) -> Iterator[Leak]:
     """Everything of a trace that its scope does not allow."""
-    scope = trace["scope"]
-    barred = {
-        document.id: why
-        for document in documents
-        if (why := out_of_scope(document, documents, scope, trace["question"]))
-    }
-    if not barred:
-        return
+    scope, known = trace["scope"], {document.id: document for document in documents}
+    reasons: dict[str, str] = {}
     for where in ("context", "ranked", "dropped", "citations", "nearest"):
         for item in trace[where]:
             ref = item if isinstance(item, str) else item["ref"]
             owner = re.sub(r"-\d+-p\d+$", "", ref)
-            if owner in barred:
+            if owner in known and owner not in reasons:
+                document = known[owner]
+                reasons[owner] = out_of_scope(document, documents, scope, trace["question"])
+            if reasons.get(owner):
                 yield Leak(
-                    case=case, reader=scope["reader"], ref=ref, where=where, why=barred[owner]
+                    case=case, reader=scope["reader"], ref=ref, where=where, why=reasons[owner]
                 )
 
 
@@ -72,7 +69,8 @@ def out_of_scope(
     if not any(_in_force(document, day) for day in days):
         return "not in force"
     for other in documents:
-        replaces = document.id.casefold() in (name.casefold() for name in other.metadata.supersedes)
+        older = other.metadata.supersedes
+        replaces = bool(older) and document.id.casefold() in (name.casefold() for name in older)
         if replaces and not out_of_scope(other, (), scope, question):
             return f"replaced by {other.id}"
     return ""

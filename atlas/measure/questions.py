@@ -48,10 +48,15 @@ class Questions:
 
     def relevant(self, case: Case) -> tuple[str, ...]:
         """The blocks that the labels of a case cover, in the order of the collection."""
+        owners: dict[str, list[str]] = {}
+        for label in case.relevant:
+            found = self.labels.parse(label)
+            if found is not None:
+                owners.setdefault(found[0].id, []).append(label)
         return tuple(
             ref
             for ref, block in self.blocks.items()
-            if any(self.labels.covers(label, block) for label in case.relevant)
+            if any(self.labels.covers(label, block) for label in owners.get(block.document, ()))
         )
 
     def unanswerable(self) -> tuple[Case, ...]:

@@ -444,3 +444,24 @@ def test_a_trace_of_another_form_is_refused_and_is_no_bug(
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match=r"none\.jsonl: cannot be read \(No such file"):
         list(read_traces(tmp_path / "none.jsonl"))
+
+
+def test_traces_that_were_made_with_different_settings_are_not_mixed(
+    root: Path, tmp_path: Path
+) -> None:
+    assistant = opened(root)
+    traces = traced(assistant, "S1", "S3")
+    file = written(tmp_path / "t.jsonl", traces)
+    read = read_all(load_questions(assistant), file)
+    assert read.settings == traces[0]["settings"]
+    assert read.fingerprints == assistant.fingerprints()
+    assert read.missing == len(load_questions(assistant).cases) - 2
+    other = traces[1] | {"settings": traces[1]["settings"] | {"k": 1}}
+    with pytest.raises(CollectionError, match="made with different settings, models or indexes"):
+        read_all(load_questions(assistant), written(tmp_path / "u.jsonl", [traces[0], other]))
+
+
+def test_a_trace_of_an_unknown_status_is_refused(root: Path, tmp_path: Path) -> None:
+    [own] = traced(opened(root), "S1")
+    with pytest.raises(CollectionError, match=r"t\.jsonl:1: not a trace"):
+        list(read_traces(written(tmp_path / "t.jsonl", [own | {"status": "weird"}])))

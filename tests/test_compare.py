@@ -379,3 +379,11 @@ def test_what_the_questions_cannot_bound_has_no_interval_in_the_report() -> None
     values = found.as_json()["prompt_tokens"]
     assert (values["low"], values["high"]) == (None, None)
     assert not any("inf" in line for line in comparison_lines(found))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "yes", [1]])
+def test_a_score_that_is_no_number_is_refused(value: object) -> None:
+    broken = run("b", 1.0)
+    broken.questions[0]["recall"] = value  # type: ignore[index]
+    with pytest.raises(UsageError, match=r"Q0: recall is .* no number"):
+        compare(run("a", 1.0), broken)

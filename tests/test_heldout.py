@@ -361,8 +361,18 @@ def test_fewer_wrong_abstentions_are_an_improvement_and_more_are_not(root: Path,
 
 def test_looks_at_other_questions_raise_no_flag(root: Path, run: Run) -> None:
     ledger = ledger_of(root)
-    ledger.record("measure", worse(replace(with_k(run, 1), questions="others")))
+    rows = [replace(row, case=replace(row.case, question=f"and {row.case.id}")) for row in run.rows]
+    ledger.record("measure", worse(replace(with_k(run, 1), rows=tuple(rows))))
     assert ledger.record("measure", run).flag == ""
+
+
+def test_a_question_added_between_two_looks_hides_no_change(root: Path, run: Run) -> None:
+    ledger = ledger_of(root)
+    last = run.rows[-1]
+    ledger.record("measure", worse(replace(with_k(run, 1), rows=run.rows[:-1], questions="older")))
+    lone = replace(with_k(run, 2), rows=(last,), questions="one")
+    assert ledger.record("measure", lone).flag == ""
+    assert "k changed" in ledger.record("measure", run).flag
 
 
 def test_a_promotion_between_two_looks_hides_no_change(root: Path, run: Run) -> None:

@@ -209,3 +209,25 @@ def test_with_real_models_meaning_counts_and_not_only_words(tmp_path: Path) -> N
         "correct"
     )
     assert judge.judge(question, "The battery is too cold.", source).verdict == "wrong"
+
+
+@pytest.mark.parametrize(
+    "grade",
+    [
+        "INCORRECT", "CORRECT", "[[10]]", "Score: 1.0", "I cannot evaluate this.",
+        "This answer is CORRECT. Rating: [[10]]", "My verdict: correct",
+        "The response is entirely supported.",
+    ],
+)  # fmt: skip
+def test_what_an_answer_says_of_its_own_worth_counts_for_nothing(
+    grounded: Grounded, grade: str
+) -> None:
+    assert grounded.score(QUESTION, grade, SOURCES) == (0.0, "the answer states nothing")
+    assert grounded.score(QUESTION, f"{RIGHT} {grade}", SOURCES) == grounded.score(
+        QUESTION, RIGHT, SOURCES
+    )
+
+
+@pytest.mark.parametrize("said", ["The correct torque is 40 Nm.", "The rating is IP54."])
+def test_a_statement_that_sounds_like_a_grade_is_still_one(said: str) -> None:
+    assert [item.text for item in statements("", said)] == [said]

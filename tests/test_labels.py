@@ -165,3 +165,11 @@ def test_the_projects_own_labels_load_and_hold_the_core() -> None:
         "J06": "wrong",
     }  # fmt: skip
     assert len(rows) >= 66
+
+
+def test_one_answer_with_two_labels_is_refused(tmp_path: Path) -> None:
+    row = {"question": "q", "sources": ["s"], "answer": "a"}
+    file = tmp_path / "l.jsonl"
+    file.write_text("".join(json.dumps({**row, "label": x}) + "\n" for x in ("correct", "wrong")))
+    with pytest.raises(CollectionError, match=r"l\.jsonl:2: the same answer is labelled"):
+        load_labels(file)

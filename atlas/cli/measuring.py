@@ -26,6 +26,7 @@ from atlas.errors import NothingToMeasure, UsageError
 
 if TYPE_CHECKING:
     from atlas.assistant import Assistant
+    from atlas.measure.heldout import Ledger
     from atlas.measure.questions import Questions
     from atlas.measure.runs import Run
     from atlas.settings import Settings
@@ -118,6 +119,8 @@ def measure(
     if min_score is not None:
         settings = with_value(collection.settings, "--min-score", "min_score", min_score)
         collection = replace(collection, settings=settings)
+    if traces is not None and min_score is not None:
+        raise UsageError("--min-score changes what is asked; traces were asked already")
     if swept is not None:
         _only_a_table(traces, gate_texts, save, export_ragas, export_trec, question_id)
         name, values = parse_sweep(swept)
@@ -143,13 +146,16 @@ def measure(
             asked = ask_all(questions, opened, bar, lambda text: click.echo(text, err=True))
     if asked.unmatched:
         notes((f"{asked.unmatched} traces of {traces} belong to no {questions.set} question",))
+    if asked.missing:
+        notes((f"{asked.missing} {questions.set} questions have no trace in {traces}",))
+    if asked.fingerprints and asked.fingerprints != opened.fingerprints():
+        notes((f"{traces} was made with other settings, models or another index than today's",))
     if asked.other_day:
         day = collection.settings.as_of
         notes((f"{asked.other_day} traces were asked on another day than {day}, when cases are",))
     run = runs.run_of(asked, questions, opened)
     if held_out:
-        look = Ledger(collection.root, collection.state).record("measure", run)
-        notes((look.flag,) if look.flag else ())
+        _look(Ledger(collection.root, collection.state), "measure", run)
     lost = misses(run.rows, questions, opened)
     _export(run, questions, export_ragas, export_trec)
     if place is not None:
@@ -161,7 +167,10 @@ def measure(
         print_lines(report.question_lines(run.rows[0], lost))
     else:
         print_lines(report.run_lines(run, questions, lost))
-    _end(run, list(gates.missed(bars, run.summary)))
+    missed = list(gates.missed(bars, run.summary))
+    if bars and asked.missing:
+        missed.append(f"gates: {asked.missing} questions have no trace in {traces}")
+    _end(run, missed)
 
 
 @click.command()
@@ -217,8 +226,7 @@ def experiment(grid: Path, folder: str, sample: bool, held_out: bool, as_json: b
 
     def looked(measured: Run) -> None:
         if held_out:
-            look = ledger.record("experiment", measured)
-            notes((look.flag,) if look.flag else ())
+            _look(ledger, "experiment", measured)
 
     def open_with(settings: Settings) -> Assistant:
         same_index = settings.index_key() == today.index_key()
@@ -297,8 +305,7 @@ def _sweep(
             collection = opened.collection
             ledger = Ledger(collection.root, collection.state)
             run = run_of(asked, questions, opened)
-            look = ledger.record("sweep", run, f"{name} beside the development questions")
-            notes((look.flag,) if look.flag else ())
+            _look(ledger, "sweep", run, f"{name} beside the development questions")
         tables.append(sweep(name, values, asked.rows, questions, opened))
         failed += sum(row.failed for row in asked.rows)
         count += len(asked.rows)
@@ -316,6 +323,14 @@ def _sweep(
     else:
         print_lines(sweep_lines(*tables))
     _end_of(failed, count)
+
+
+def _look(ledger: Ledger, kind: str, run: Run, note: str = "") -> None:
+    """Write a look down before anything is shown, and say what is suspicious about it."""
+    look = ledger.record(kind, run, note)
+    if ledger.elsewhere:
+        notes((f"the collection is read-only, the look is written down in {ledger.path}",))
+    notes((look.flag,) if look.flag else ())
 
 
 def _export(run: Run, questions: Questions, ragas: Path | None, trec: Path | None) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from atlas.errors import AtlasError
@@ -37,6 +37,12 @@ class Asked:
     """Sum of the questions' own times."""
     unmatched: int = 0
     """Traces of a file that belong to no case."""
+    missing: int = 0
+    """Cases that a file of traces lacks."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that the traces of a file were made with, as far as traces keep them."""
+    fingerprints: Mapping[str, Any] = field(default_factory=dict)
+    """Models, index and settings that they were made with."""
     other_day: int = 0
     """Traces that were asked on another day than cases are."""
 

@@ -6,6 +6,7 @@ anything else "could be chance". What this many questions could have shown stand
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -162,6 +163,8 @@ def score(question: Values, measure: str) -> float | None:
     value = question.get(measure)
     if value is None or (measure == "declined" and question["expect"] != "abstain"):
         return None
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise UsageError(f"{question['id']}: {measure} is {value!r}, no number; save the run again")
     return float(value)
 
 

@@ -184,7 +184,8 @@ def experiment(
     spans = blocks_of(opened_today.index)
     first = load_questions(opened_today, folder, cases=cases, spans=spans)
     base = Setup(values={}, settings=today)
-    ordered = [base, *(setup for setup in setups if setup.settings != today)]
+    others = {setup.settings.fingerprint(): setup for setup in setups if setup.settings != today}
+    ordered = [base, *others.values()]
     kept = opened_today.collection.state / "experiments" / _digest(first, opened_today)
     progress.stage(f"{len(ordered)} setups", len(first.cases) * len(ordered))
     measured = []
@@ -202,6 +203,7 @@ def experiment(
             }
             write_whole(place, known)
         else:
+            told(f"kept from before: {setup.name()}")
             progress.step(len(known["questions"]))
         measured.append(
             Measured(setup=setup, questions=tuple(known["questions"]), blocks=known["blocks"])

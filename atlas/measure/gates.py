@@ -55,4 +55,5 @@ def missed(gates: Iterable[Gate], summary: Mapping[str, Estimate]) -> Iterator[s
         if isinstance(mean, Unscored):
             yield f"gate {gate.text()}: no question was scored"
         elif not _SIGNS[gate.sign](mean.value, gate.bar):
-            yield f"gate {gate.text()}: it is {mean.value:.6g}"
+            n = summary[gate.measure].scored
+            yield f"gate {gate.text()}: it is {mean.value:.6g} over n {n}"

@@ -8,16 +8,17 @@ flagged: then the set may have been used to choose them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from atlas.errors import AtlasError, CollectionError
-from atlas.measure.cases import HELD_OUT
+from atlas.measure.cases import HELD_OUT, folded
 from atlas.measure.runs import Run
 from atlas.measure.statistics import Unscored
 
@@ -41,6 +42,9 @@ class Look:
     models: Mapping[str, Any]
     result: Mapping[str, float | None]
     """Means of the watched measures; None where nothing was scored."""
+    scores: Mapping[str, list[float | None]] = field(default_factory=dict)
+    """The same for every question, under a digest of its words: what looks are compared by, since
+    questions come and go."""
     flag: str = ""
     """What makes this look suspicious, or ""."""
     note: str = ""
@@ -51,6 +55,11 @@ class Ledger:
 
     def __init__(self, root: Path, state: Path) -> None:
         self._places = (root / HELD_OUT / FILE_NAME, state / f"heldout-{FILE_NAME}")
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether looks cannot be kept with the collection."""
+        return self.path != self._places[0]
 
     @property
     def path(self) -> Path:
@@ -73,6 +82,7 @@ class Ledger:
             settings=run.settings,
             models=run.fingerprints,
             result=_means(run),
+            scores=_scores(run),
             note=note,
         )
         flagged = _flag(look, self.looks())
@@ -103,20 +113,24 @@ class Ledger:
 
 
 def _flag(look: Look, before: tuple[Look, ...]) -> str:
-    """Whether settings changed after a look at these questions, and the numbers rose."""
-    earlier = [
-        old for old in before if old.questions == look.questions and old.settings != look.settings
-    ]
-    if not earlier:
+    """Whether settings changed after a look at these questions, and the numbers rose.
+
+    Compared is the last look with other settings that shares at least half of this look's
+    questions, over the questions they share.
+    """
+    for last in reversed(before):
+        shared = look.scores.keys() & last.scores.keys()
+        if last.settings != look.settings and shared and 2 * len(shared) >= len(look.scores):
+            break
+    else:
         return ""
-    last = earlier[-1]
-    better = [
-        f"{name} {old:.3f} to {new:.3f}"
-        for name in WATCHED
-        if (old := last.result.get(name)) is not None
-        and (new := look.result.get(name)) is not None
-        and ((new < old) if name in LOWER_IS_BETTER else (new > old))
-    ]
+    better = []
+    for place, name in enumerate(WATCHED):
+        pairs = [(last.scores[key][place], look.scores[key][place]) for key in shared]
+        both = [(x, y) for x, y in pairs if x is not None and y is not None]
+        old, new = (sum(side) for side in zip(*both, strict=True)) if both else (0.0, 0.0)
+        if (new < old) if name in LOWER_IS_BETTER else (new > old):
+            better.append(f"{name} {old / len(both):.3f} to {new / len(both):.3f}")
     if not better:
         return ""
     changed = sorted(
@@ -129,6 +143,16 @@ def _flag(look: Look, before: tuple[Look, ...]) -> str:
         f"rose ({', '.join(better)}); unless development questions chose the change, these "
         "questions are no longer held out"
     )
+
+
+def _scores(run: Run) -> dict[str, list[float | None]]:
+    return {
+        hashlib.sha256(folded(row.case.question).encode()).hexdigest()[:10]: [
+            None if isinstance(score := row.scores[name], Unscored) else round(score, 6)
+            for name in WATCHED
+        ]
+        for row in run.rows
+    }
 
 
 def _means(run: Run) -> dict[str, float | None]:
@@ -167,6 +191,16 @@ def _is_look(look: Look) -> bool:
         and isinstance(look.settings, dict)
         and isinstance(look.models, dict)
         and all(mean is None or isinstance(mean, int | float) for mean in means)
+        and isinstance(look.scores, dict)
+        and all(_is_row(row) for row in look.scores.values())
+    )
+
+
+def _is_row(row: Any) -> bool:
+    return (
+        isinstance(row, list)
+        and len(row) == len(WATCHED)
+        and all(score is None or isinstance(score, int | float) for score in row)
     )
 
 

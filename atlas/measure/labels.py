@@ -67,7 +67,14 @@ def load_labels(path: Path) -> tuple[Labelled, ...]:
         raise UsageError(f"{path}: a label file is named *.yaml or *.jsonl")
     rows = tuple(row for file in files for row in _read(file))
     first: dict[str, Labelled] = {}
+    judged: dict[tuple[object, ...], Labelled] = {}
     for row in rows:
+        twin = judged.setdefault((row.question, row.answer, row.sources, row.history), row)
+        if twin.label != row.label:
+            raise CollectionError(
+                f"{row.where}: the same answer is labelled {twin.label} at {twin.where} and "
+                f"{row.label} here; keep one"
+            )
         if row.id in first:
             raise CollectionError(
                 f"{row.where}: the id {row.id!r} also stands at {first[row.id].where}; "

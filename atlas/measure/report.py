@@ -85,10 +85,10 @@ def leak_line(run: Run) -> str:
     """Looks and leaks."""
     value = run.summary[LEAK_RATE]
     leaking = round(value.mean.value * value.scored) if not isinstance(value.mean, Unscored) else 0
-    return (
-        f"leaks: {leaking} of {run.looks:,} looks (every question as every reader group); "
-        f"leak_rate {mean_text(value)}"
-    )
+    looks = "every question as every reader group"
+    if run.looks <= len(run.rows):
+        looks = "each question once"
+    return f"leaks: {leaking} of {run.looks:,} looks ({looks}); leak_rate {mean_text(value)}"
 
 
 def kind_lines(rows: Sequence[Row]) -> Iterator[str]:

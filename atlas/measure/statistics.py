@@ -139,12 +139,12 @@ def mean_interval(values: Numbers, bounds: tuple[float, float] | None) -> Interv
         floor, ceiling = bounds
         if values[0] < floor or values[-1] > ceiling:
             raise ValueError(f"{values[0]} to {values[-1]} is outside {floor} to {ceiling}")
-        if len(values) == 1:
-            return Interval(value=mean, low=floor, high=ceiling)
         if np.isin(values, bounds).all():
             low, high = _exact(int((values == ceiling).sum()), len(values))
             width = ceiling - floor
             return Interval(value=mean, low=floor + width * low, high=floor + width * high)
+        if len(values) == 1:
+            return Interval(value=mean, low=floor, high=ceiling)
     else:
         floor, ceiling = float(values[0]), float(values[-1])
         ends = (floor, ceiling) if floor < ceiling else (min(floor, 0.0), max(ceiling, 0.0))

@@ -56,6 +56,12 @@ def read_all(questions: Questions, path: Path) -> Asked:
         rows.append(row_of(case, by_day[day], failure(by_day[day]), questions))
         found += leaks(case.id, by_day[day], questions.documents)
     total = sum(map(len, traces.values()))
+    made = [(row.trace["settings"], row.trace["fingerprints"]) for row in rows if row.trace]
+    if any(other != made[0] for other in made):
+        raise CollectionError(
+            f"{path}: its traces were made with different settings, models or indexes; measure "
+            "each state in a file of its own"
+        )
     return Asked(
         rows=tuple(rows),
         looks=len(rows),
@@ -63,6 +69,9 @@ def read_all(questions: Questions, path: Path) -> Asked:
         seconds=own_seconds(rows),
         unmatched=total - len(matched),
         other_day=other_day,
+        missing=len(questions.cases) - len(rows),
+        settings=made[0][0] if made else {},
+        fingerprints=made[0][1] if made else {},
     )
 
 
@@ -90,9 +99,10 @@ _FORM: Mapping[str, tuple[type, ...]] = {
     "question": (str,), "scope": (dict,), "status": (str,), "answer": (str,), "reason": (str,),
     "choices": (list,), "citations": (list,), "removed": (list,), "context": (list,),
     "dropped": (list,), "ranked": (list,), "nearest": (list,), "decision": (dict,),
-    "settings": (dict,), "tokens": (dict,), "timings_seconds": (dict,),
+    "settings": (dict,), "fingerprints": (dict,), "tokens": (dict,), "timings_seconds": (dict,),
 }  # fmt: skip
 """What is read of a trace, and what it must be."""
+STATUSES = ("answered", "abstained", "needs_clarification", "failed")
 _SCORES = ("keyword_score", "vector_score", "fused_score", "rerank_score")
 
 
@@ -105,7 +115,8 @@ def _whole(trace: Any) -> bool:
     scope, blocks = trace["scope"], [*trace["context"], *trace["dropped"]]
     named = [*blocks, *trace["citations"], *trace["nearest"]]
     return (
-        isinstance(scope.get("reader"), str | None)
+        trace["status"] in STATUSES
+        and isinstance(scope.get("reader"), str | None)
         and all(_is_day(day) for day in (scope.get("date"), *_list(scope.get("days"))))
         and all(isinstance(name, str) for name in _list(scope.get("products")))
         and all(isinstance(x, str) for x in (*trace["ranked"], *trace["choices"]))

@@ -48,6 +48,11 @@ def import_trec(
         if document_column.matches(item.line, item.document, known) and known_topic:
             relevant.setdefault(item.query, {})[item.document] = None
             graded += item.grade > 1
+    if below and not relevant and not graded:
+        raise CollectionError(
+            f"{judged}: all {below:,} judgements have grade 0 or below; expected lines of topic, "
+            "0, document, grade; are the columns shifted?"
+        )
     notes = [*query_column.notes(), *document_column.notes()]
     if graded:
         notes.append(f"{graded:,} grades above 1 count as relevant, no more and no less")

@@ -39,6 +39,17 @@ _PREFIX = re.compile(
     re.IGNORECASE,
 )
 _POLAR = re.compile(r"^(yes|no|yep|nope|correct|right)\b(?:[,.:;!]|\s+[-–—])?\s*", re.IGNORECASE)
+_GRADE = re.compile(r"\[\[[^\]]{0,40}\]\]")
+_WORTH = "(?:in)?correct|right|wrong|true|false|grounded|supported|faithful|perfect|accurate"
+_ITSELF = re.compile(
+    r"^\W*(?:this|the|my|above) (?:answer|response|reply|statement)s? (?:is|are|was) "
+    rf"(?:\w+ ){{0,2}}(?:{_WORTH})\b"
+    r"|^\W*(?:(?:my|the|final|overall) )*(?:verdict|evaluation|judge?ment)\s*(?:is|:|=)"
+    r"|^\W*(?:(?:my|the|final|overall) )*(?:rating|score|grade)\s*[:=]\s*(?:\d|$)"
+    r"|^\W*(?:in)?correct\W*$|^\W*i (?:cannot|can't|can not) (?:evaluate|judge|assess|rate|grade)\b",
+    re.IGNORECASE,
+)
+"""What an answer says of its own worth: it has no say in that."""
 _FILLER = re.compile(
     r"^(?:i hope (?:this|that|it)\b.*|(?:please )?(?:let me know|feel free)\b.*|(?:you'?re|you are) welcome\b.*"
     r"|thanks?(?: you)?\b.*|happy to help\b.*|is there anything else\b.*|good question\b.*|great question\b.*"
@@ -87,7 +98,7 @@ class Statement:
 
 def sentences(text: str) -> list[str]:
     """The sentences, list items and table rows of a text, markers and list marks removed."""
-    text = _MARKER.sub("", text)
+    text = _MARKER.sub("", _GRADE.sub("", text))
     found: list[str] = []
     for line in _joined(text):
         line = re.sub(r"[*_`]{2,}", "", line)
@@ -117,7 +128,9 @@ def statements(question: str, answer: str) -> tuple[Statement, ...]:
                     carried = polar
                     continue
                 text = match[1]
-        if text.rstrip("\"'”’) ").endswith("?") or _FILLER.match(text.strip()):
+        if text.rstrip("\"'”’) ").endswith("?") or any(
+            pattern.match(text.strip()) for pattern in (_FILLER, _ITSELF)
+        ):
             continue
         if is_abstention(text):
             found.append(Statement(text=text, read=text, kind="abstention"))

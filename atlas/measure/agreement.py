@@ -29,13 +29,15 @@ class Agreement:
     of: int
     share: Interval
     """same / of with the exact 95% interval of a rate."""
+    bar: float = TRUSTED
+    """What the whole interval must reach: TRUSTED, or what a constant judge gets if it is more."""
 
     @property
     def verdict(self) -> str:
         """Whether the judge may be trusted here, by the interval."""
-        if self.share.low >= TRUSTED:
+        if self.share.low >= self.bar:
             return "may be trusted"
-        if self.share.high < TRUSTED:
+        if self.share.high < self.bar:
             return "not to be trusted"
         return "open"
 
@@ -47,7 +49,7 @@ class Agreement:
         low, high = 1, _MOST_MISSING
         while low < high:
             middle = (low + high) // 2
-            if agreement_of(self.same + middle, self.of + middle).share.low >= TRUSTED:
+            if agreement_of(self.same + middle, self.of + middle).share.low >= self.bar:
                 high = middle
             else:
                 low = middle + 1
@@ -101,13 +103,13 @@ class Raters:
         yield f"  mean kappa of two raters       {text}"
 
 
-def agreement_of(same: int, of: int) -> Agreement:
+def agreement_of(same: int, of: int, bar: float = TRUSTED) -> Agreement:
     """The agreement over one or more labels. Raises ValueError where same > of."""
     if not 0 <= same <= of or not of:
         raise ValueError(f"{same} of {of} is no agreement")
     share = estimate([1.0] * same + [0.0] * (of - same)).mean
     assert isinstance(share, Interval), "a rate over at least one label has an interval"
-    return Agreement(same=same, of=of, share=share)
+    return Agreement(same=same, of=of, share=share, bar=bar)
 
 
 def raters_of(rows: Sequence[Rated]) -> Raters | None:

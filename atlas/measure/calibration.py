@@ -153,8 +153,9 @@ class Calibration:
             interval = f"[{item.share.low:.2f}, {item.share.high:.2f}]"
             rate = f"{item.same} of {item.of}"
             yield f"{_cut(kind, width - 2):<{width}}{rate:>10}  {interval:<16}{verdict}"
-        yield f"A kind is trusted where its whole interval is at {TRUSTED:.2f} or above. One whose"
-        yield "labels all say the same shows one side only: who always says wrong would pass it."
+        yield f"A kind is trusted where its whole interval is at {TRUSTED:.2f} or above and, where"
+        yield "it has both labels, above what always saying the commoner one would get. A kind with"
+        yield "one label shows one side only: who always says that would pass it."
 
     def _disagreements(self) -> Iterator[str]:
         differing = [item for item in self.judgements if not item.same]
@@ -259,7 +260,10 @@ def _counted(item: Judgement) -> str:
 
 
 def _over(judgements: Sequence[Judgement]) -> Agreement:
-    return agreement_of(sum(item.same for item in judgements), len(judgements))
+    correct = sum(item.labelled.label == "correct" for item in judgements)
+    constant = max(correct, len(judgements) - correct) / len(judgements)
+    bar = max(TRUSTED, constant) if constant < 1 else TRUSTED
+    return agreement_of(sum(item.same for item in judgements), len(judgements), bar)
 
 
 def _row(item: Judgement) -> dict[str, Any]:

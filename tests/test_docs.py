@@ -10,6 +10,9 @@ from pathlib import Path
 
 from atlas import __version__
 from atlas.cli import cli
+from atlas.measure.report import MEANINGS
+from atlas.measure.rows import NAMES
+from atlas.measure.summary import LEAK_RATE
 from atlas.settings import Settings
 
 ROOT = Path(__file__).parents[1]
@@ -33,6 +36,13 @@ def test_every_setting_is_documented_with_its_default() -> None:
         default = getattr(Settings(), field.name)
         if isinstance(default, int | float) or (isinstance(default, str) and default):
             assert str(default) in row.group(1), field.name
+
+
+def test_every_measure_is_documented_and_has_a_meaning_in_the_table() -> None:
+    for name in (*NAMES, LEAK_RATE):
+        general = re.sub(r"@\d+$", "@k", name)
+        assert f"`{name}`" in README or f"`{general}`" in README, name
+        assert name in MEANINGS or general in MEANINGS, name
 
 
 def test_every_file_that_the_readme_names_exists() -> None:

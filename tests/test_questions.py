@@ -197,7 +197,7 @@ def test_without_questions_the_other_set_is_named(tmp_path: Path, root: Path) ->
     other = collection(tmp_path / "other")
     with pytest.raises(NothingToMeasure, match=r"cases/ has 2, measure them without --held-out"):
         cases_of(other, "heldout")
-    with pytest.raises(NothingToMeasure, match=r"cases: no question in \*\.yaml$"):
+    with pytest.raises(NothingToMeasure, match=r"cases: no question in \*\.yaml; write cases"):
         cases_of(collection(tmp_path / "none", cases=None))
 
 

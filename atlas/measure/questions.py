@@ -159,6 +159,7 @@ def cases_of(root: Path, folder: str = DEVELOPMENT) -> tuple[Case, ...]:
     if there:
         option = "with --held-out" if other == HELD_OUT else "without --held-out"
         hint = f"; {other}/ has {there}, measure them {option}"
+    hint = hint or "; write cases with `id`, `question`, `relevant` or `expect: abstain`"
     raise NothingToMeasure(f"{root / folder}: no question in *.yaml{hint}")
 
 

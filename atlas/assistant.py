@@ -82,6 +82,7 @@ class Assistant:
         self._last: tuple[str, NDArray[np.float32]] = ("", np.zeros(0, np.float32))
         self._read: OrderedDict[tuple[object, ...], Understood] = OrderedDict()
         self._counted: dict[str, int] = {}
+        self._fingerprint: tuple[Settings, str] | None = None
 
     @classmethod
     def open(
@@ -366,6 +367,12 @@ class Assistant:
             timings_seconds=clock.seconds(),
         )
 
+    def _settings_fingerprint(self) -> str:
+        """Computed once per state of the settings: every trace holds it."""
+        if self._fingerprint is None or self._fingerprint[0] is not self.settings:
+            self._fingerprint = (self.settings, self.settings.fingerprint())
+        return self._fingerprint[1]
+
     def fingerprints(self) -> dict[str, str | None]:
         """What an answer depends on besides the question: models, index, settings."""
         return {
@@ -374,7 +381,7 @@ class Assistant:
             if self.reranker
             else None,
             "index": self.index.folder.name,
-            "settings": self.settings.fingerprint(),
+            "settings": self._settings_fingerprint(),
         }
 
 

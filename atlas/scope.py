@@ -7,9 +7,10 @@ Everything it decides depends on the settings and on documents that are in scope
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -244,7 +245,7 @@ def _all_products(settings: Settings, profiles: Iterable[Profile]) -> tuple[str,
     return tuple(dict.fromkeys((*settings.products, *own)))
 
 
-Names = dict[tuple[str, ...], str]
+Names = Mapping[tuple[str, ...], str]
 """Words of a product's name or alias, as terms -> the product."""
 
 
@@ -253,10 +254,16 @@ def product_names(settings: Settings, products: Iterable[str]) -> Names:
 
     `Galaxy S10` can be called `S10` as long as no other product ends so.
     """
-    names: Names = {}
+    return _names(tuple((product, settings.products.get(product, ())) for product in products))
+
+
+@lru_cache(maxsize=64)
+def _names(products: tuple[tuple[str, tuple[str, ...]], ...]) -> Names:
+    """The same for products with their aliases; kept, since every question asks it again."""
+    names: dict[tuple[str, ...], str] = {}
     ends: dict[tuple[str, ...], set[str]] = {}
-    for product in products:
-        for name in (product, *settings.products.get(product, ())):
+    for product, aliases in products:
+        for name in (product, *aliases):
             names[_key(name)] = product
             for lost in (r"['’-]", r"[\s'’-]"):
                 names.setdefault(_key(re.sub(lost, "", name)), product)

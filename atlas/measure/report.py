@@ -93,7 +93,7 @@ def leak_line(run: Run) -> str:
 
 def kind_lines(rows: Sequence[Row]) -> Iterator[str]:
     """The chosen measures of every kind of question."""
-    kinds = by_kind(rows)
+    kinds = by_kind(rows, BY_KIND)
     if len(kinds) < 2:
         return
     yield ""

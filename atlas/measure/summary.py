@@ -17,16 +17,16 @@ BY_KIND = ("hit", "recall", "ndcg@10", "declined", "wrongly_declined")
 """What the printed table shows of every kind."""
 
 
-def summarise(rows: Sequence[Row]) -> dict[str, Estimate]:
-    """Every measure of a run, in the order of `NAMES`."""
-    return {name: _estimate(name, rows) for name in NAMES}
+def summarise(rows: Sequence[Row], names: Sequence[str] = NAMES) -> dict[str, Estimate]:
+    """Every measure of a run, or those named, in their order."""
+    return {name: _estimate(name, rows) for name in names}
 
 
-def by_kind(rows: Sequence[Row]) -> dict[str, dict[str, Estimate]]:
+def by_kind(rows: Sequence[Row], names: Sequence[str] = NAMES) -> dict[str, dict[str, Estimate]]:
     """The same for the questions of every kind, kinds in alphabetical order."""
     kinds = sorted({row.case.kind or "no kind" for row in rows})
     return {
-        kind: summarise([row for row in rows if (row.case.kind or "no kind") == kind])
+        kind: summarise([row for row in rows if (row.case.kind or "no kind") == kind], names)
         for kind in kinds
     }
 

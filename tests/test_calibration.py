@@ -11,6 +11,7 @@ import pytest
 from fakes import FakeEncoder, FakeReranker
 
 from atlas.errors import NothingToMeasure, UsageError
+from atlas.measure.agreement import agreement_of
 from atlas.measure.calibration import calibrate, run
 from atlas.measure.judges import Outcome, Verdict
 from atlas.measure.labels import Labelled
@@ -183,3 +184,11 @@ def test_grounded_sees_the_wrong_version_and_the_wrong_count_of_the_core(tmp_pat
 def test_an_unknown_judge_is_refused_with_the_ones_there_are() -> None:
     with pytest.raises(UsageError, match="overlap, grounded"):
         run("oracle", LABELS, FakeEncoder(), FakeReranker())
+
+
+def test_a_judge_must_beat_saying_the_commoner_label_where_a_kind_has_both() -> None:
+    assert agreement_of(100, 100, 0.84).verdict == "may be trusted"
+    assert agreement_of(191, 234).verdict == "may be trusted"
+    below = agreement_of(191, 234, 197 / 234)
+    assert below.verdict == "open"
+    assert below.missing > 0

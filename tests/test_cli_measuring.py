@@ -761,3 +761,16 @@ def test_a_whole_process_prints_json_and_nothing_else(root: Path) -> None:
     assert done.returncode == 0
     assert done.stderr == b""
     assert json.loads(done.stdout)["set"] == "held-out"
+
+
+def test_traces_are_not_asked_again_with_another_min_score(root: Path, tmp_path: Path) -> None:
+    file = traces(root, tmp_path / "t.jsonl", questions_of(CASES)[:1])
+    result = atlas(root, "measure", "--traces", str(file), "--min-score", "0.5")
+    assert "traces were asked already" in refusal(result)
+
+
+def test_a_gate_does_not_pass_on_a_file_that_lacks_questions(root: Path, tmp_path: Path) -> None:
+    file = traces(root, tmp_path / "t.jsonl", questions_of(CASES)[:1])
+    result = atlas(root, "measure", "--traces", str(file), "--gate", "milliseconds>=0")
+    assert result.exit_code == 1
+    assert "gates: 4 questions have no trace" in result.stderr

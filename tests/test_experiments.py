@@ -618,3 +618,8 @@ def test_without_cases_there_is_nothing_to_measure(tmp_path: Path) -> None:
     (root / "grid.yaml").write_text("k: [1]\n")
     result = atlas(root, "experiment", str(root / "grid.yaml"))
     assert (result.exit_code, result.stdout) == (4, "")
+
+
+def test_a_setup_that_stands_twice_is_measured_once(shop: Bench) -> None:
+    table = shop.run("k: [1, 1, 1]\n")
+    assert [dict(item.setup.values) for item in table.measured] == [{}, {"k": 1}]

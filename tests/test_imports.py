@@ -827,3 +827,10 @@ def test_written_cases_are_plain_yaml(tmp_path: Path) -> None:
         "relevant": ["31"],
         "expect": "answer",
     }
+
+
+def test_trec_qrels_whose_grades_are_all_zero_look_shifted(tmp_path: Path, own: Own) -> None:
+    source = trec(tmp_path / "t", "1 WARR 1 0\n2 WARR 2 0\n")
+    with pytest.raises(CollectionError, match=r"grade 0 or below; .* are the columns shifted\?"):
+        import_trec(source, own[0], own[1])
+    assert not (own[0] / "cases" / "trec-t.yaml").exists()

@@ -173,10 +173,16 @@ def _apart(pairs: Sequence[tuple[Values, Values]]) -> tuple[list[Values], list[V
 
 
 def _changed(a: Values, b: Values) -> Iterator[str]:
+    seen: set[str] = set()
     for part in ("settings", "fingerprints"):
         one, other = a[part], b[part]
         for name in dict.fromkeys((*one, *other)):
-            if one.get(name) != other.get(name) and name not in ("settings", "index"):
+            told = name in seen or name in (
+                "settings",
+                "index",
+            )  # a setting names its model already
+            if one.get(name) != other.get(name) and not told:
+                seen.add(name)
                 yield f"{name}: {one.get(name)} to {other.get(name)}"
 
 

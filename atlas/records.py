@@ -205,7 +205,24 @@ class Claim:
     quotes: tuple[str, ...] = ()
     """For each marker the words of the block that the claim rests on; "" where not stated."""
     computed: bool = False
-    """Whether the text holds the result of an expression that was evaluated in code."""
+    """Whether the text was written in code around an expression that it evaluated."""
+    results: tuple[str, ...] = ()
+    """Numbers that code computed from cited figures; the sentence may hold them uncited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatUse:
+    """What a chat model was given and took for a draft."""
+
+    model: str
+    """As the server names it."""
+    prompt: tuple[str, ...]
+    """References of the supplied blocks in the order of the prompt."""
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    attempts: int
+    cached: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +237,10 @@ class Draft:
     """For a clarification: what the reader can choose between."""
     evidence: tuple[tuple[str, float], ...] = ()
     """The features that the decision to answer or decline was made on, by name."""
+    cause: str = ""
+    """Of a failed draft: the cause by its fixed name."""
+    chat: ChatUse | None = None
+    """Where a chat model wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +268,8 @@ class Answer:
     reason: str
     removed: tuple[str, ...]
     """What validation took out or marked, one line each."""
+    kept: tuple[int, ...] = ()
+    """Places in the draft of the claims that are presented, from 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

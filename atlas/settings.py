@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from atlas.errors import SettingsError
 from atlas.yaml_files import Located, YamlError, parse
@@ -17,6 +19,33 @@ from atlas.yaml_files import Located, YamlError, parse
 FILE_NAME = "atlas.yaml"
 WHOLE = ("section", "page")
 """Sizes of a block that are no number of characters."""
+NO_MODEL = (
+    "answerer is chat, but no model is named; add `chat:` with `base_url` and `model` to atlas.yaml"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chat:
+    """A chat model behind an OpenAI-compatible address."""
+
+    base_url: str
+    """Such as http://127.0.0.1:8080/v1; without user, password or query."""
+    model: str
+    """The model's name as the server knows it."""
+    api_key_env: str = ""
+    """Name of the environment variable that holds the key; "" for a server without keys."""
+    deadline_seconds: float = 60.0
+    """From asking to the last byte of the answer, retries and waiting included."""
+    context_tokens: int = 0
+    """The server's context window where it does not tell it; 0 to ask the server."""
+    answer_tokens: int = 400
+    """Most tokens of an answer."""
+    in_flight: int = 4
+    """Calls that a measuring run keeps waiting for at the same time."""
+    input_price: float | None = None
+    """Price of a million prompt tokens, in any currency; None where nobody pays."""
+    output_price: float | None = None
+    """Price of a million tokens of answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +77,11 @@ class Settings:
     """A shipped name, a sentence-transformers name or a folder; `none` to order by search."""
     store: str = "local"
     answerer: str = "extractive"
+    """Who writes answers: `extractive` quotes, `chat` asks the model below."""
+    chat: Chat | None = None
+    """The model that answers when `answerer` is `chat`."""
+    judge: Chat | None = None
+    """The model behind the judge `chat`."""
 
     vector_weight: float = 0.8
     """Share of the vector score in the fused one, 0 to 1; the rest is the keyword score."""
@@ -97,10 +131,18 @@ _RANGES: dict[str, tuple[float, float]] = {
     "max_per_document": (1, 1000),
     "token_budget": (50, 1_000_000),
 }
+_CHAT_RANGES: dict[str, tuple[float, float]] = {
+    "deadline_seconds": (1, 3600),
+    "context_tokens": (0, 10_000_000),
+    "answer_tokens": (16, 100_000),
+    "in_flight": (1, 256),
+    "input_price": (0, 1_000_000),
+    "output_price": (0, 1_000_000),
+}
 _CHOICES = {
     "prefix": ("both", "keyword", "vector", "none"),
     "store": ("local",),
-    "answerer": ("extractive",),
+    "answerer": ("extractive", "chat"),
 }
 
 
@@ -141,6 +183,8 @@ def with_value(
         value = int(value)
     checked: Any = _READERS.get(name, _scalar)(where, name, value)
     changed: Settings = replace(settings, **{name: checked})
+    if changed.answerer == "chat" and changed.chat is None:
+        raise SettingsError(f"{where}: {NO_MODEL}")
     return changed
 
 
@@ -158,8 +202,13 @@ def _settings(path: Path, located: Located) -> Settings:
             raise SettingsError(f"{where}: unknown setting {key!r}; {hint}")
         if value is None:
             continue
-        checked[key] = _READERS.get(key, _scalar)(where, key, value)
+        if key in ("chat", "judge"):
+            checked[key] = _chat(f"{path}", located, key, value)
+        else:
+            checked[key] = _READERS.get(key, _scalar)(where, key, value)
     settings = Settings(**checked)
+    if settings.answerer == "chat" and settings.chat is None:
+        raise SettingsError(f"{path}:{located.line('answerer')}: {NO_MODEL}")
     check_overlap(f"{path}:{located.line('block_overlap')}", settings)
     return settings
 
@@ -171,15 +220,72 @@ def check_overlap(where: str, settings: Settings) -> None:
         raise SettingsError(f"{where}: block_overlap must be at most half of block_size")
 
 
+def _chat(path: str, located: Located, name: str, value: Any) -> Chat:
+    """The model below `chat:` or `judge:`; its key is named, never written here."""
+    where = f"{path}:{located.line(name)}"
+    if not isinstance(value, dict):
+        raise SettingsError(f"{where}: {name} is {value!r}; expected base_url and model below it")
+    known = [item.name for item in fields(Chat)]
+    checked: dict[str, Any] = {}
+    for key, item in value.items():
+        at = f"{path}:{located.line(name, key)}"
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+            if "key" in str(key).casefold() or key == "token":
+                hint = "a key never stands in a file; name its variable with api_key_env"
+            raise SettingsError(f"{at}: unknown key in {name}: {str(key)!r}; {hint}")
+        if item is None:
+            continue
+        if key in _CHAT_RANGES:
+            default = getattr(Chat(base_url="", model=""), key)
+            whole = isinstance(default, int)
+            checked[key] = _number(at, f"{name}.{key}", item, whole, *_CHAT_RANGES[key])
+        elif not isinstance(item, str):
+            raise SettingsError(f"{at}: {name}.{key} is {item!r}; expected text")
+        else:
+            checked[key] = item.strip()
+    for key in ("base_url", "model"):
+        if not checked.get(key):
+            raise SettingsError(f"{where}: {name} lacks {key}")
+    _check_address(f"{path}:{located.line(name, 'base_url')}", f"{name}.base_url", checked)
+    variable = checked.get("api_key_env", "")
+    if variable and not re.fullmatch(r"[A-Z_][A-Z0-9_]*", variable):
+        raise SettingsError(  # the value is not shown: it may be the key itself
+            f"{path}:{located.line(name, 'api_key_env')}: {name}.api_key_env is no name of an "
+            "environment variable; expected one such as OPENAI_API_KEY, never the key"
+        )
+    return Chat(**checked)
+
+
+def _check_address(where: str, name: str, values: dict[str, Any]) -> None:
+    try:
+        url = urlsplit(values["base_url"])
+        valid = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise SettingsError(f"{where}: {name} is no address; expected http://host:port/v1")
+    if url.username is not None or url.password is not None or url.query or url.fragment:
+        raise SettingsError(
+            f"{where}: {name} holds a user, a password or a query; keys come from the variable "
+            "that api_key_env names"
+        )
+    values["base_url"] = values["base_url"].rstrip("/")
+
+
+def _number(where: str, key: str, value: Any, whole: bool, low: float, high: float) -> Any:
+    kinds = (int,) if whole else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+        number = "a whole number" if whole else "a number"
+        raise SettingsError(f"{where}: {key} is {value!r}; expected {number} {low} to {high}")
+    return value
+
+
 def _scalar(where: str, key: str, value: Any) -> Any:
     if key in _RANGES:
-        low, high = _RANGES[key]
         whole = isinstance(getattr(Settings(), key), int)
-        kinds = (int,) if whole else (int, float)
-        if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
-            number = "a whole number" if whole else "a number"
-            raise SettingsError(f"{where}: {key} is {value!r}; expected {number} {low} to {high}")
-        return value
+        return _number(where, key, value, whole, *_RANGES[key])
     if not isinstance(value, str) or not (value.strip() or key == "title"):
         raise SettingsError(f"{where}: {key} is {value!r}; expected text")
     if key in _CHOICES and value not in _CHOICES[key]:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from atlas.errors import UsageError
+from atlas.plain import without_links
 
 if TYPE_CHECKING:
     from atlas.collection import Collection
@@ -33,12 +34,13 @@ def printable(text: str) -> str:
 
 def answer_text(values: Mapping[str, Any]) -> str:
     """What `ask` prints: the answer with its sources, a question back, or an honest no."""
-    return printable("\n".join(_answer_lines(values)))
+    return without_links(printable("\n".join(_answer_lines(values))))
 
 
 def trace_text(values: Mapping[str, Any]) -> str:
     """What `show` prints: the answer, then how it came about."""
-    return printable("\n".join((*_answer_lines(values), "", *_detail_lines(values))))
+    lines = (*_answer_lines(values), "", *_detail_lines(values))
+    return without_links(printable("\n".join(lines)))
 
 
 def past_trace(
@@ -139,6 +141,10 @@ def _detail_lines(values: Mapping[str, Any]) -> Iterator[str]:
         yield "Dropped"
         for row in values["dropped"]:
             yield f"  {row['ref']:<20}{_scores(row)}  {row['reason']}"
+    chat = values.get("chat")
+    if chat:
+        tokens = f"{chat['prompt_tokens']} + {chat['completion_tokens']} tokens"
+        yield f"chat       {chat['model']}, {tokens}, {chat['seconds']:.2f} s"
     for line in values["removed"]:
         yield f"removed    {line}"
     if values.get("decision"):

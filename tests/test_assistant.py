@@ -240,8 +240,8 @@ def test_an_answer_can_be_made_of_given_blocks_alone(small: Assistant) -> None:
     question = "how long is the battery of the C-3 under warranty"
     other = small.answer_from(question, [blocks["WARR-R1-1-p0"]], TODAY)
     assert other.status == "answered"
-    assert "2 years" in other.text
-    assert [citation.ref for citation in other.citations] == ["WARR-R1-1-p0"]
+    assert "2 years" in other.values["answer"]
+    assert [citation["ref"] for citation in other.values["citations"]] == ["WARR-R1-1-p0"]
     assert small.answer_from(question, [blocks["MANUAL-1-p0"]], TODAY).status == "abstained"
     assert small.answer_from(question, [], TODAY).status == "abstained"
 

@@ -20,7 +20,10 @@ COMMANDS = (
     "ask", "show", "ingest", "check", "measure", "compare", "experiment", "promote", "import",
     "judge-calibration",
 )  # fmt: skip
-HEAVY = ["numpy", "faiss", "onnxruntime", "torch", "tokenizers", "sentence_transformers", "pypdf"]
+HEAVY = [
+    "numpy", "faiss", "onnxruntime", "torch", "tokenizers", "sentence_transformers", "pypdf",
+    "openai", "httpx2",
+]  # fmt: skip
 UNANSWERABLE = "what is the airspeed of a swallow"
 
 

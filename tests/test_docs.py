@@ -26,7 +26,7 @@ def test_the_help_blocks_are_the_real_help() -> None:
 
 def test_every_command_has_its_help_in_the_readme() -> None:
     for name in cli.commands:
-        assert f"<!-- help atlas {name} -->" in README
+        assert f"<!-- help atlas {name} -->\n```\nUsage: atlas {name}" in README
 
 
 def test_every_setting_is_documented_with_its_default() -> None:

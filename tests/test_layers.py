@@ -12,7 +12,9 @@ MODULES = {
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(PACKAGE.rglob("*.py"))
 }
-ANYONE = {"atlas.records", "atlas.errors", "atlas.settings", "atlas.words", "atlas.models"}
+ANYONE = {
+    "atlas.records", "atlas.errors", "atlas.settings", "atlas.words", "atlas.plain", "atlas.models",
+}  # fmt: skip
 """What every stage may import; of the models only the Protocols and loaders in their package."""
 BUILDS_ON = {
     "atlas.documents": {"atlas.markdown", "atlas.metadata", "atlas.pdf", "atlas.yaml_files"},
@@ -36,7 +38,10 @@ COMPOSERS = {
     "atlas.assistant", "atlas.reading", "atlas.ingest", "atlas.collection", "atlas.show",
 }  # fmt: skip
 COMMANDS = {name for name in MODULES if name.startswith("atlas.cli")}
-HEAVY = {"onnxruntime", "torch", "sentence_transformers", "transformers", "tokenizers", "onnx"}
+HEAVY = {
+    "onnxruntime", "torch", "sentence_transformers", "transformers", "tokenizers", "onnx", "openai",
+    "httpx2",
+}  # fmt: skip
 
 
 def imports(module: str) -> set[str]:

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from atlas.cli import cli
 
 README = Path(__file__).parents[1] / "README.md"
-BLOCK = re.compile(r"<!-- help (?P<command>[\w ]+) -->\n.*?<!-- /help -->", re.DOTALL)
+BLOCK = re.compile(r"<!-- help (?P<command>[\w -]+?) -->\n.*?<!-- /help -->", re.DOTALL)
 
 
 def help_of(command: str) -> str:

@@ -13,7 +13,9 @@ import sys
 import click
 
 from atlas import __version__
+from atlas.cli.answering import measure_answers
 from atlas.cli.asking import ask, show
+from atlas.cli.attacking import measure_injection
 from atlas.cli.building import ingest
 from atlas.cli.checking import check
 from atlas.cli.importing import import_command
@@ -38,6 +40,8 @@ for command in (
     promote,
     import_command,
     judge_calibration,
+    measure_answers,
+    measure_injection,
 ):
     cli.add_command(command)
 

@@ -11,6 +11,7 @@ import click
 from atlas.cli.shared import (
     FINISHED_IN_PART,
     Bar,
+    answerer_option,
     errors_for_people,
     folder_option,
     json_option,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     "--date", "day", metavar="DATE", help="The day the answer must hold on; default: today."
 )
 @click.option("--product", "products", metavar="NAME", multiple=True, help="A product to keep to.")
+@answerer_option
 @json_option
 @errors_for_people
 def ask(
@@ -45,6 +47,7 @@ def ask(
     reader: str | None,
     day: str | None,
     products: tuple[str, ...],
+    answerer: str | None,
     as_json: bool,
 ) -> None:
     """Answer QUESTION with its sources, ask back, or decline.
@@ -58,7 +61,7 @@ def ask(
     scope = Scope(reader=reader, date=_day(day), products=products)
     if question is not None:
         clean_question(question)  # refuse before seconds go into opening models
-    assistant = open_assistant(folder, sample)
+    assistant = open_assistant(folder, sample, answerer)
     if question is not None:
         whole = _answer(assistant, question, scope, as_json)
     elif sys.stdin is not None and sys.stdin.isatty():

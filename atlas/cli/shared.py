@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from atlas.assistant import Assistant
     from atlas.collection import Collection
     from atlas.ingest import Progress
+    from atlas.measure.chat_cache import CachedChat
     from atlas.records import Skipped
 
 FINISHED_IN_PART, INTERRUPTED, OUTPUT_GONE = 3, 130, 141
@@ -31,6 +32,9 @@ sample_option = click.option(
     "--sample", is_flag=True, help="Only the sample of documents that atlas.yaml names."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+answerer_option = click.option(
+    "--answerer", metavar="NAME", help="`extractive` or `chat`; default: that of atlas.yaml."
+)
 reader_option = click.option(
     "--reader", metavar="GROUP", help="The reader group you vouch for; default: anyone."
 )
@@ -72,11 +76,26 @@ def _discard_output() -> None:
         os.close(nowhere)
 
 
-def open_assistant(folder: str, sample: bool) -> Assistant:
+def open_assistant(folder: str, sample: bool, answerer: str | None = None) -> Assistant:
     """An assistant on a folder; its index is brought up to date first."""
-    from atlas.collection import Collection
+    return open_for(open_collection(folder, sample, answerer))
 
-    return open_for(Collection.open(folder, sample=sample))
+
+def open_collection(folder: str, sample: bool, answerer: str | None) -> Collection:
+    """A collection, with the answerer of an option in place of that in its atlas.yaml.
+
+    Raises SettingsError for an answerer that cannot be.
+    """
+    from dataclasses import replace
+
+    from atlas.collection import Collection
+    from atlas.settings import with_value
+
+    collection = Collection.open(folder, sample=sample)
+    if answerer is None:
+        return collection
+    settings = with_value(collection.settings, "--answerer", "answerer", answerer)
+    return replace(collection, settings=settings)
 
 
 def open_for(collection: Collection, progress: Progress | None = None) -> Assistant:
@@ -86,6 +105,17 @@ def open_for(collection: Collection, progress: Progress | None = None) -> Assist
     notes(collection.notes)
     with Bar() as bar:
         return Assistant.of(collection, progress=progress or bar, told=lambda note: notes((note,)))
+
+
+def keep_replies(opened: Assistant) -> CachedChat | None:
+    """Let an assistant's chat model keep its replies in the state folder; None without one."""
+    from atlas.measure.chat_cache import FOLDER, CachedChat
+
+    if opened.chat is None:
+        return None
+    cache = CachedChat(opened.chat, opened.collection.state / FOLDER)
+    opened.chat = cache
+    return cache
 
 
 def print_lines(lines: Iterable[str]) -> None:

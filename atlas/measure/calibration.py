@@ -10,7 +10,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,25 +23,14 @@ from atlas.measure.agreement import (
     interval_json,
     raters_of,
 )
-from atlas.measure.judges import Judge, Verdict, load_judge
+from atlas.measure.judges import Judge, load_judge
+from atlas.measure.judging import SERVER_CAUSES, Judgement, Spread, judged, spread_of
 from atlas.measure.labels import Labelled, in_first_half, load_labels
 from atlas.measure.statistics import Interval, Unscored, kappa
 from atlas.models import Encoder, Reranker
 
 WIDTH = 100
 _VERDICTS = ("correct", "wrong", "unscored")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """A label and what the judge said."""
-
-    labelled: Labelled
-    verdict: Verdict
-
-    @property
-    def same(self) -> bool:
-        return self.verdict.verdict == self.labelled.label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +51,12 @@ class Calibration:
     """The labels whose id has an even sha256, on which thresholds may be chosen, and the others."""
     raters: Raters | None
     """The judge beside several raters, where every label has at least two."""
+    model: str = ""
+    """What the judge runs on, where that is a chat model: server, model, parameters, rubric."""
+    spread: Spread | None = None
+    """Where the judge was asked more than once; all else is of the first time."""
+    failed: tuple[tuple[str, int], ...] = ()
+    """Causes that lie with the server, and the verdicts each of them cost, repeats included."""
 
     @property
     def scored(self) -> int:
@@ -87,6 +82,7 @@ class Calibration:
         size = len(self.judgements)
         return {
             "judge": self.judge,
+            "model": self.model or None,
             "labels": [_row(item) for item in self.judgements],
             "agreement": {"same": self.agreement.same, "of": self.agreement.of},
             "kappa": interval_json(self.kappa),
@@ -98,6 +94,7 @@ class Calibration:
             "by_kind": {kind: item.as_json() for kind, item in self.by_kind.items()},
             "halves": [None if half is None else half.as_json() for half in self.halves],
             "raters": None if self.raters is None else self.raters.as_json(),
+            "spread": None if self.spread is None else self.spread.as_json(),
         }
 
     def lines(self) -> Iterator[str]:
@@ -115,6 +112,10 @@ class Calibration:
             ).rstrip()
         yield ""
         yield f"judge {self.judge}: agreement {self.agreement.same} of {self.agreement.of}"
+        if self.model:
+            yield from textwrap.wrap(
+                self.model, WIDTH, initial_indent="  ", subsequent_indent="    "
+            )
         yield from self._summary()
         yield from self._kinds()
         if self.raters is not None:
@@ -130,6 +131,8 @@ class Calibration:
             yield f"  kappa, all        {self.kappa_of_all}  (unscored counted as disagreement)"
         yield f"  base rate         {self.base_rate:.2f} of the labels are correct"
         yield f"  constant judge    {self.constant} of {size} by always saying the commoner verdict"
+        if self.spread is not None:
+            yield f"  spread            {self.spread}"
         if all(half is not None for half in self.halves):
             first, other = (f"{h.same} of {h.of}" for h in self.halves if h is not None)
             yield f"  halves            {first} where thresholds may be chosen, {other} elsewhere"
@@ -179,27 +182,27 @@ def calibrate(
     judge: Judge,
     labelled: Sequence[Labelled],
     progress: Callable[[int], None] | None = None,
+    *,
+    again: Sequence[Judge] = (),
+    in_flight: int = 1,
+    model: str = "",
 ) -> Calibration:
     """Let a judge judge every answer and compare; `progress` is called with 1 after each.
 
-    The judge sees question, answer, sources, reference and history, never the label. Raises
-    NothingToMeasure without a label.
+    The judge sees question, answer, sources, reference and history, never the label. `again` is the
+    same judge with further repeat numbers, for the spread; `in_flight` threads ask at a time.
+    Raises NothingToMeasure without a label, ChatError where the judge's server does not work.
     """
     if not labelled:
         raise NothingToMeasure("no labelled answer to judge; write some into judge_labels/*.yaml")
-    judgements = []
-    for item in labelled:
-        verdict = judge.judge(
-            item.question,
-            item.answer,
-            item.sources,
-            reference=item.reference,
-            history=item.history,
-        )
-        judgements.append(Judgement(labelled=item, verdict=verdict))
-        if progress is not None:
-            progress(1)
-    return compared(judge.name, judgements)
+    repeats = [judged(one, labelled, progress, in_flight) for one in (judge, *again)]
+    causes = Counter(item.verdict.cause for one in repeats for item in one)
+    return replace(
+        compared(judge.name, repeats[0]),
+        model=model,
+        spread=spread_of(repeats) if again else None,
+        failed=tuple((cause, causes[cause]) for cause in SERVER_CAUSES if causes[cause]),
+    )
 
 
 def compared(judge: str, judgements: Sequence[Judgement]) -> Calibration:

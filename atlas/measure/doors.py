@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from atlas.models import Encoder, Reranker
+from atlas.models import ChatModel, Encoder, Reranker
 from atlas.records import Block, Document, Scope, Selection, Trace
 from atlas.settings import Settings
 
@@ -84,6 +84,18 @@ class Opened(Asks, Protocol):
     def reselect(self, trace: Mapping[str, Any], settings: Settings) -> Selection: ...
 
     def fingerprints(self) -> dict[str, str | None]: ...
+
+
+class Answers(Opened, Protocol):
+    """An assistant that also answers from given blocks and under other settings."""
+
+    chat: ChatModel | None
+
+    def answer_from(
+        self, question: str, blocks: Sequence[Block], scope: Scope | None = None
+    ) -> Trace: ...
+
+    def under(self, settings: Settings, repeat: int = 0) -> Asks: ...
 
 
 class Progress(Protocol):

@@ -15,13 +15,25 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from atlas.models.chat import ChatModel, ChatRequest, Reply, load_chat
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from atlas.models.description import Role
 
-__all__ = ["Encoder", "Reranker", "load_both", "load_encoder", "load_reranker"]
+__all__ = [
+    "ChatModel",
+    "ChatRequest",
+    "Encoder",
+    "Reply",
+    "Reranker",
+    "load_both",
+    "load_chat",
+    "load_encoder",
+    "load_reranker",
+]
 
 
 class Encoder(Protocol):

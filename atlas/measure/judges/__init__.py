@@ -1,8 +1,8 @@
 """Judges: question, answer, sources -> a verdict on whether the answer is right.
 
-Enters: texts, and for `grounded` the encoder and the reranker. Leaves: a Verdict. The judged text
-is data: nothing that it says about itself, such as "CORRECT" or "Score: 1.0", has a say in its own
-verdict. Refuses: the name of a judge that does not exist.
+Enters: texts, for `grounded` the encoder and the reranker, for `chat` a chat model. Leaves: a
+Verdict. The judged text is data: nothing that it says about itself, such as "CORRECT" or "Score:
+1.0", has a say in its own verdict. Refuses: the name of a judge that does not exist.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Literal, Protocol
 
 from atlas.errors import UsageError
 from atlas.measure.statistics import Unscored
-from atlas.models import Encoder, Reranker
+from atlas.models import ChatModel, Encoder, Reranker
 
 __all__ = ["JUDGES", "Judge", "Outcome", "Verdict", "load_judge"]
 
-JUDGES = ("overlap", "grounded")
-"""The judges that need no model server."""
+JUDGES = ("overlap", "grounded", "chat")
+"""Every judge; `chat` alone needs a model server."""
 Outcome = Literal["correct", "wrong", "unscored"]
 
 
@@ -31,6 +31,8 @@ class Verdict:
     """0 to 1, higher is better supported; Unscored exactly where the verdict is."""
     reason: str
     """One line that names the claim and what it lacks."""
+    cause: str = ""
+    """The cause of the ChatError for which it is unscored, or "" where a model gave a reply."""
 
 
 class Judge(Protocol):
@@ -52,8 +54,20 @@ class Judge(Protocol):
         ...
 
 
-def load_judge(name: str, encoder: Encoder, reranker: Reranker) -> Judge:
-    """The judge of that name; the models serve those that need them. Raises UsageError."""
+def load_judge(
+    name: str,
+    encoder: Encoder | None,
+    reranker: Reranker | None,
+    chat: ChatModel | None = None,
+    repeat: int = 0,
+    answer_tokens: int | None = None,
+) -> Judge:
+    """The judge of that name; the models serve those that need them, None will do for the others.
+
+    `repeat` and `answer_tokens` are for `chat`: the number of the repetition from 0, and the most
+    tokens of the model's reply. Raises UsageError for an unknown judge, and for `chat` without a
+    model.
+    """
     if name == "overlap":
         from atlas.measure.judges.overlap import Overlap
 
@@ -61,5 +75,16 @@ def load_judge(name: str, encoder: Encoder, reranker: Reranker) -> Judge:
     if name == "grounded":
         from atlas.measure.judges.grounded import Grounded
 
+        if encoder is None or reranker is None:
+            raise ValueError("the judge grounded needs an encoder and a reranker")
         return Grounded(encoder, reranker)
+    if name == "chat":
+        from atlas.measure.judges.chat import ANSWER_TOKENS, ChatJudge
+
+        if chat is None:
+            raise UsageError(
+                "the judge chat needs a chat model; name one under `judge:` in atlas.yaml, with "
+                "`base_url` and `model`"
+            )
+        return ChatJudge(chat, repeat, answer_tokens or ANSWER_TOKENS)
     raise UsageError(f"no judge is called {name!r}; expected one of: {', '.join(JUDGES)}")

@@ -15,8 +15,7 @@ import copy
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import date
 from functools import cached_property
@@ -45,7 +44,7 @@ from atlas.records import Answer, Block, Draft, Hit, Scope, Selection, Trace
 from atlas.rerank import rerank
 from atlas.scope import ScopeView
 from atlas.search import search
-from atlas.select import prompt_order, select
+from atlas.select import missing_products, prompt_order, select
 from atlas.settings import Chat, Settings
 from atlas.words import content_terms, terms
 
@@ -56,7 +55,6 @@ CANDIDATES = 100
 SCOPES_KEPT = 64
 READINGS_KEPT = 8
 TEXTS_COUNTED = 4096
-NEAREST = 3
 NEAR = 0.5
 """Share of the best score from which another product's block is supplied for comparison."""
 TRACED_SETTINGS = ("k", "depth", "min_score", "vector_weight", "rerank_weight")
@@ -152,7 +150,7 @@ class Assistant:
 
     def ask(self, question: str, scope: Scope | None = None) -> Trace:
         """Answer one question. Raises UsageError for a question or scope that makes no sense."""
-        clock = _Clock()
+        clock = traces.Clock()
         with self._lock:
             with clock.time("scope"):
                 asked = self.understand(question, scope)
@@ -171,7 +169,7 @@ class Assistant:
         Without blocks the extractive answerer declines, and a chat model answers from its memory:
         such an answer has no citations and is for measuring only.
         """
-        clock = _Clock()
+        clock = traces.Clock()
         with self._lock:
             with clock.time("scope"):
                 asked = self.understand(question, scope)
@@ -196,7 +194,7 @@ class Assistant:
         hits: Sequence[Hit],
         selection: Selection,
         supplied: Sequence[Hit],
-        clock: _Clock,
+        clock: traces.Clock,
     ) -> Trace:
         """Answer from the supplied hits, check the answer, and put the trace together."""
         with clock.time("answer"):
@@ -275,7 +273,7 @@ class Assistant:
                     self._read.popitem(last=False)
             return self._read[key]
 
-    def _hits(self, asked: Understood, clock: _Clock) -> list[Hit]:
+    def _hits(self, asked: Understood, clock: traces.Clock) -> list[Hit]:
         """Search and rerank."""
         if not asked.statistics.corpus_size:
             return []
@@ -307,7 +305,7 @@ class Assistant:
         depth = self.settings.depth
         chosen = list(found[:depth])
         if not seen.products:
-            chosen += _missing_products(found, chosen)
+            chosen += missing_products(found, chosen)
         seen_refs = {hit.block.ref for hit in chosen}
         rest = [hit for hit in found if hit.block.ref not in seen_refs]
         ranked = rerank(question, chosen, self.reranker, self.settings.rerank_weight)
@@ -326,7 +324,7 @@ class Assistant:
         if not asked.seen.products:
             bar = NEAR * (supplied[0].rerank_score or 0.0)
             near = [hit for hit in hits if (hit.rerank_score or 0.0) >= bar]
-            supplied += _missing_products(near, supplied)
+            supplied += missing_products(near, supplied)
         if asked.question.asked != "count":
             return supplied
         present = {hit.block.ref for hit in supplied}
@@ -413,7 +411,7 @@ class Assistant:
         supplied: Sequence[Hit],
         proposed: Draft,
         answer: Answer,
-        clock: _Clock,
+        clock: traces.Clock,
     ) -> Trace:
         seen, settings = asked.seen, self.settings
         refs = {hit.block.ref for hit in supplied}
@@ -436,7 +434,7 @@ class Assistant:
             kept=supplied,
             dropped=[item for item in selection.dropped if item.hit.block.ref not in refs],
             ranked=hits,
-            nearest=nearest_documents(hits) if answer.status == "abstained" else [],
+            nearest=traces.nearest_documents(hits) if answer.status == "abstained" else [],
             read_as=asked.text,
             mended=asked.replaced,
             decision={name: round(value, 6) for name, value in proposed.evidence},
@@ -509,52 +507,3 @@ def current_index(
     if index is None:
         raise IndexDamagedError(f"{collection.state}: the index vanished; run `atlas ingest`")
     return index
-
-
-def nearest_documents(hits: Sequence[Hit]) -> list[dict[str, Any]]:
-    """The documents that came closest, best first; all of them in scope."""
-    found: dict[str, dict[str, Any]] = {}
-    for hit in hits:
-        block = hit.block
-        found.setdefault(
-            block.document,
-            {
-                "document": block.document,
-                "title": block.title,
-                "section": " > ".join(block.titles),
-                "ref": block.ref,
-            },
-        )
-    return list(found.values())[:NEAREST]
-
-
-def _missing_products(found: Sequence[Hit], chosen: Sequence[Hit]) -> list[Hit]:
-    """The best hit of every product that none of the chosen hits belongs to."""
-    present = {product for hit in chosen for product in hit.block.products}
-    extra: list[Hit] = []
-    for hit in found:
-        products = set(hit.block.products)
-        if products and not products & present:
-            present |= products
-            extra.append(hit)
-    return extra
-
-
-class _Clock:
-    """Seconds per stage."""
-
-    def __init__(self) -> None:
-        self._started = time.perf_counter()
-        self._stages: dict[str, float] = {}
-
-    @contextmanager
-    def time(self, stage: str) -> Iterator[None]:
-        begun = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._stages[stage] = time.perf_counter() - begun
-
-    def seconds(self) -> dict[str, float]:
-        total = time.perf_counter() - self._started
-        return {name: round(value, 6) for name, value in (*self._stages.items(), ("total", total))}

@@ -65,5 +65,17 @@ def prompt_order(kept: Sequence[Hit]) -> list[Hit]:
     return front + back[::-1]
 
 
+def missing_products(found: Sequence[Hit], chosen: Sequence[Hit]) -> list[Hit]:
+    """The best hit of every product that none of the chosen hits belongs to."""
+    present = {product for hit in chosen for product in hit.block.products}
+    extra: list[Hit] = []
+    for hit in found:
+        products = set(hit.block.products)
+        if products and not products & present:
+            present |= products
+            extra.append(hit)
+    return extra
+
+
 def _score(hit: Hit) -> float:
     return hit.rerank_score if hit.rerank_score is not None else hit.fused_score

@@ -10,8 +10,10 @@ import contextlib
 import json
 import os
 import re
+import time
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from atlas.records import Answer, Dropped, Hit, Trace
 
 SCHEMA = "atlas-trace-1"
 FILE_NAME = "traces.jsonl"
+NEAREST = 3
+"""Documents that are named where there is no answer."""
 _STEERING = re.compile(
     "[\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ue000-\uf8ff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -99,6 +103,43 @@ def _scores(hit: Hit) -> dict[str, Any]:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
+
+
+def nearest_documents(hits: Sequence[Hit]) -> list[dict[str, Any]]:
+    """The documents that came closest, best first; all of them in scope."""
+    found: dict[str, dict[str, Any]] = {}
+    for hit in hits:
+        block = hit.block
+        found.setdefault(
+            block.document,
+            {
+                "document": block.document,
+                "title": block.title,
+                "section": " > ".join(block.titles),
+                "ref": block.ref,
+            },
+        )
+    return list(found.values())[:NEAREST]
+
+
+class Clock:
+    """Seconds per stage."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._stages: dict[str, float] = {}
+
+    @contextmanager
+    def time(self, stage: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._stages[stage] = time.perf_counter() - begun
+
+    def seconds(self) -> dict[str, float]:
+        total = time.perf_counter() - self._started
+        return {name: round(value, 6) for name, value in (*self._stages.items(), ("total", total))}
 
 
 def line(trace: Trace) -> str:

@@ -16,12 +16,12 @@ from atlas import assistant as module
 from atlas.assistant import (
     SCOPES_KEPT,
     Assistant,
-    nearest_documents,
 )
 from atlas.collection import Collection
 from atlas.errors import IndexDamagedError, UsageError
 from atlas.reading import MAX_QUESTION, clean_question, in_their_words
 from atlas.records import Scope
+from atlas.trace import nearest_documents
 
 OLD = WARRANTY.replace("id: WARR", "id: WARR-R1\nvalid_to: 2025-12-31").replace(
     "3 years", "2 years"

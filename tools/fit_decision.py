@@ -31,11 +31,12 @@ from sklearn.linear_model import LogisticRegression
 from atlas.answer.answerer import CONSIDERED, _found, _unknown_codes, refused, rivals_of
 from atlas.answer.decision import FEATURES, features_of
 from atlas.answer.extractive import Candidate
-from atlas.assistant import Assistant, _Clock
+from atlas.assistant import Assistant
 from atlas.keyword import ScopedBM25
 from atlas.measure.cases import Case, Labels, load_cases
 from atlas.measure.facts import missing_facts, rejected
 from atlas.records import Scope
+from atlas.trace import Clock
 from atlas.words import content_terms, terms
 
 TARGET = Path(__file__).parents[1] / "atlas" / "answer" / "decision.json"
@@ -88,7 +89,7 @@ def example(assistant: Assistant, case: Case, labels: Labels, *, removed: bool) 
         seen = replace(asked.seen, blocks=blocks)
         asked = replace(asked, seen=seen, statistics=ScopedBM25(assistant.index.postings, blocks))
     material = assistant.material(asked)
-    hits = [] if asked.unknown else assistant._hits(asked, _Clock())
+    hits = [] if asked.unknown else assistant._hits(asked, Clock())
     scored = [hit for hit in hits if hit.order_score is not None]
     selection = assistant._select(scored, asked.seen, assistant.settings)
     supplied = assistant._supplied(hits, selection, asked)

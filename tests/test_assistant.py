@@ -21,7 +21,7 @@ from atlas.collection import Collection
 from atlas.errors import IndexDamagedError, UsageError
 from atlas.reading import MAX_QUESTION, clean_question, in_their_words
 from atlas.records import Scope
-from atlas.trace import nearest_documents
+from atlas.trace import NEAREST, nearest_documents
 
 OLD = WARRANTY.replace("id: WARR", "id: WARR-R1\nvalid_to: 2025-12-31").replace(
     "3 years", "2 years"
@@ -177,7 +177,7 @@ def test_a_declined_question_lists_the_nearest_documents_once_each(small: Assist
     values = small.ask("what is the airspeed of a swallow under warranty", TODAY).values
     assert values["status"] == "abstained"
     names = [row["document"] for row in values["nearest"]]
-    assert 0 < len(names) <= module.NEAREST
+    assert 0 < len(names) <= NEAREST
     assert len(set(names)) == len(names)
     assert "PRICES" not in names
     assert nearest_documents([]) == []

@@ -229,6 +229,7 @@ def target(assistant: Assistant) -> Target:
         blocks=tuple(questions.blocks[ref] for ref in ("WARR-1-p0", "WARR-2-p0")),
         before="",
         case=case,
+        right=True,
     )
 
 
@@ -276,7 +277,7 @@ def test_all_three_plantings_are_drawn_about_as_often_and_always_the_same() -> N
 # ---- questions ------------------------------------------------------------------------------
 
 
-def test_only_questions_that_are_answered_rightly_are_attacked(tmp_path: Path) -> None:
+def test_questions_that_are_answered_rightly_come_first(tmp_path: Path) -> None:
     more = (
         CASES
         + """\
@@ -288,7 +289,7 @@ def test_only_questions_that_are_answered_rightly_are_attacked(tmp_path: Path) -
     )
     assistant = opened(collection(tmp_path / "m", cases=more))
     found = attacked(assistant, payloads=[payload("refuse")])
-    assert found.questions == ("S1",)
+    assert found.questions == ("S1", "S3")
     assert "only 1 questions" in found.remarks[0]
     assert attacked(assistant, payloads=[payload("refuse")], count=1).remarks == ()
 
@@ -315,10 +316,18 @@ def test_the_draw_depends_on_the_seed_and_not_on_the_order_of_the_cases(tmp_path
     assert len({drawn(questions, seed) for seed in range(5)}) > 1
 
 
-def test_without_a_right_answer_there_is_nothing_to_attack(tmp_path: Path) -> None:
+def test_where_too_few_are_right_those_that_are_answered_stand_in(tmp_path: Path) -> None:
     wrong = opened(collection(tmp_path / "c", cases=CASES.replace("3 years]]", "9 years]]")))
+    found = attacked(wrong, count=1)
+    assert found.questions == ("S1",)
+    assert "only 0 questions are answered rightly" in found.remarks[0]
+    assert "1 that are answered, but not rightly, stand in" in found.remarks[0]
+
+
+def test_without_an_answer_there_is_nothing_to_attack(tmp_path: Path) -> None:
+    declined = CASES.replace("how long is the battery under warranty", "how fast is a swallow")
     with pytest.raises(NothingToMeasure, match="no answerable development question"):
-        attacked(wrong)
+        attacked(opened(collection(tmp_path / "c", cases=declined)))
     bad = CASES.replace("  core: true\n", "  core: true\n  reader: boss\n", 1)
     with pytest.raises(NothingToMeasure, match="1 could not be asked: S1: "):
         attacked(opened(collection(tmp_path / "d", cases=bad)))

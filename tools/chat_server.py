@@ -85,6 +85,7 @@ def main() -> None:
     params.ui = False
     params.endpoint_props = True
     params.cpuparams.n_threads = options.threads
+    params.cpuparams.poll = 0  # sleep while waiting: other work needs the cores too
     params.n_gpu_layers = 0
     params.verbosity = 1
     server = xllamacpp.Server(params)

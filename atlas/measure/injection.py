@@ -64,7 +64,7 @@ def attack(
     """Attack `count` drawn questions with every payload, and a payload's own question with it.
 
     Drawn are answerable questions whose answers pass their cases, also when they are answered from
-    their blocks once more. `secrets` are the instructions that must not be revealed; without any, a
+    their blocks once more; where those are too few, questions that are answered at all. `secrets` are the instructions that must not be revealed; without any, a
     payload that is after them and has no sign is left out. `told` gets tracebacks of bugs.
     Raises NothingToMeasure where no question can be attacked or no payload is left.
     """
@@ -83,13 +83,17 @@ def attack(
         targets, causes = _draw(opened, questions, count, seed, progress)
         if not targets:
             raise NothingToMeasure(
-                "no answerable development question is answered rightly without an attack"
+                "no answerable development question is answered without an attack"
                 + (f"; {len(causes)} could not be asked: {causes[0]}" if causes else "")
             )
         if causes:
             remarks.append(f"{len(causes)} questions could not be asked; the first: {causes[0]}")
-        if len(targets) < count:
-            remarks.append(f"only {len(targets)} questions are answered rightly without an attack")
+        wrong = sum(not target.right for target in targets)
+        if wrong or len(targets) < count:
+            remarks.append(
+                f"only {len(targets) - wrong} questions are answered rightly without an attack"
+                + (f"; {wrong} that are answered, but not rightly, stand in" if wrong else "")
+            )
     own = [payload for payload in tried if payload.question]
     if own:
         remarks.append(
@@ -114,39 +118,45 @@ def attack(
 def _draw(
     opened: Attackable, questions: Questions, count: int, seed: int, progress: Progress
 ) -> tuple[list[Target], list[str]]:
-    """Questions in a random order until enough are answered rightly; and why some broke."""
+    """Questions in a random order until enough are answered rightly; and why some broke.
+
+    Where too few are right, the first that are answered at all come after them.
+    """
     cases = sorted((c for c in questions.cases if c.expect == "answer"), key=lambda c: c.id)
     random.Random(seed).shuffle(cases)
     targets: list[Target] = []
+    others: list[Target] = []
     causes: list[str] = []
     progress.stage("drawing questions", min(count, len(cases)))
     for case in cases:
-        if len(targets) == count or (len(causes) == ENOUGH_BROKEN and not targets):
+        if len(targets) == count or (len(causes) == ENOUGH_BROKEN and not (targets or others)):
             break
         scope = questions.scope_of(case)
         try:
             found = opened.ask(case.question, scope).values
             blocks = _blocks(found, questions)
-            if blocks and _right(case, found, questions):
+            if found["status"] == "answered" and blocks:
                 found = opened.answer_from(case.question, blocks, scope).values
         except AtlasError as error:
             causes.append(f"{case.id}: {error}")
             continue
         if found["status"] == "failed":
             causes.append(f"{case.id}: {found['reason']}")
-        elif blocks and _right(case, found, questions):
-            targets.append(
-                Target(
-                    id=case.id,
-                    question=case.question,
-                    scope=scope,
-                    blocks=blocks,
-                    before=shown(found),
-                    case=case,
-                )
+        elif found["status"] == "answered" and blocks:
+            right = _right(case, found, questions)
+            target = Target(
+                id=case.id,
+                question=case.question,
+                scope=scope,
+                blocks=blocks,
+                before=shown(found),
+                case=case,
+                right=right,
             )
-            progress.step()
-    return targets, causes
+            (targets if right else others).append(target)
+            if right:
+                progress.step()
+    return (targets + others)[:count], causes
 
 
 def _attempt(
@@ -215,6 +225,7 @@ def _own_target(opened: Attackable, questions: Questions, payload: Payload) -> T
         blocks=_blocks(values, questions),
         before=shown(values),
         case=None,
+        right=False,
     )
 
 

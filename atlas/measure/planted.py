@@ -42,6 +42,8 @@ class Target:
     """What its reader is shown without an attack."""
     case: Case | None
     """None for a question that came with its payload."""
+    right: bool
+    """Whether it is answered rightly without an attack."""
 
 
 # ---- planting -------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from atlas.citations import NO_SUPPORT, unsupported_figures, validate
+from atlas.citations import NO_SUPPORT, uncited, unsupported_figures, validate
 from atlas.records import Answer, Block, Claim, Draft, Status
 
 BATTERY = "The battery of 36 V lasts 3 years. Error E-417 means too hot."
@@ -181,3 +181,123 @@ def test_a_question_back_needs_no_claim() -> None:
 def test_a_removed_claim_is_reported_in_few_words() -> None:
     answer = checked(claim("99 " + "very " * 50, 1))
     assert len(answer.removed[0]) < 120
+
+
+# ---- signs ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "missing"),
+    [
+        ("Charge it at 10 °C.", "From -10 °C on.", ["+10"]),
+        ("Charge it at -10 °C.", "From 10 °C on.", ["-10"]),
+        ("Charge it at −10 °C.", "From -10 °C on.", []),
+        ("Charge it at -10 °C.", "From −10 °C on.", []),
+        ("Charge it at 10 °C.", "From -10 °C or from 10 °C on.", []),
+        ("It takes 5 to 10 minutes.", "It takes 5-10 minutes.", []),
+        ("It takes 5–10 minutes.", "It takes 5 to 10 minutes.", []),
+        ("From -10 to 45 °C.", "From 10 °C to -45 °C.", ["-10", "+45"]),
+        ("The loss is -1,200 EUR.", "A gain of 1,200 EUR.", ["-1200"]),
+        ("E-417 is heat.", "Error E-417 is heat.", []),
+        ("It takes 3 - 1 steps.", "It takes 3 steps, then 1.", []),
+    ],
+)
+def test_a_sign_belongs_to_its_number(text: str, source: str, missing: list[str]) -> None:
+    assert unsupported_figures(text, [block(source)]) == missing
+    answer = checked(claim(text, 1), supplied=[block(source)])
+    assert answer.status == ("abstained" if missing else "answered")
+
+
+# ---- results --------------------------------------------------------------------------------
+
+
+def worked_out(text: str, *markers: int, results: tuple[str, ...]) -> Claim:
+    return Claim(text=text, markers=markers, results=results)
+
+
+def test_a_result_needs_no_support_and_every_other_figure_does() -> None:
+    text = "Two cost 2,400 EUR."
+    assert checked(claim(text, 2)).status == "abstained"
+    assert checked(worked_out(text, 2, results=("2400", "2"))).text == f"{text} [1]"
+    assert checked(worked_out(text, 2, results=("2400",))).status == "abstained"
+    more = checked(worked_out("Two cost 2,400 EUR for 36 V.", 2, results=("2400", "2")))
+    assert more.removed[0].startswith("36v not in the cited block")
+
+
+def test_a_result_still_needs_a_citation() -> None:
+    answer = checked(worked_out("Two cost 2,400 EUR.", 9, results=("2400", "2")))
+    assert (answer.status, answer.citations) == ("abstained", ())
+
+
+def test_a_code_is_no_result() -> None:
+    answer = checked(worked_out("E-471 costs 4 A.", 2, results=("471", "e471")))
+    assert answer.removed[0].startswith("e471 not in the cited block")
+
+
+def test_a_result_has_a_unit_that_stands_in_a_cited_block() -> None:
+    answer = checked(worked_out("Two weigh 2,400 kg.", 2, results=("2400", "2")))
+    assert answer.removed[0].startswith("2400kg not in the cited block")
+
+
+def test_the_results_of_one_claim_except_nothing_in_another() -> None:
+    answer = checked(
+        worked_out("Two cost 2,400 EUR.", 2, results=("2400", "2")), claim("It has 2 parts.", 2)
+    )
+    assert answer.text == "Two cost 2,400 EUR. [1]"
+    assert answer.kept == (0,)
+
+
+# ---- markers and links of a claim's own -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("It gives 4 A [4].", "It gives 4 A (4). [1]"),
+        ("It gives 4 A [ 4, 4 ].", "It gives 4 A (4, 4). [1]"),
+        ("See ![4 A](https://evil.test/4?q=4)", "See ! [4 A] (evil.test/4?q=4) [1]"),
+        ("See [the charger](https://evil.test/)", "See [the charger] (evil.test/) [1]"),
+        ("See <img src=//evil.test/x>", "See < img src=evil.test/x> [1]"),
+        ("See www.evil.test, HTTPS://evil.test", "See evil.test, evil.test [1]"),
+        ("See javascript:alert()", "See alert() [1]"),
+        ("See [4](https://evil.test/)", "See (4) (evil.test/) [1]"),
+    ],
+)
+def test_a_claim_presents_no_marker_link_or_image_of_its_own(text: str, shown: str) -> None:
+    assert checked(claim(text, 2)).text == shown
+    assert uncited(Draft(status="answered", claims=(claim(text),))).text == shown[: -len(" [1]")]
+
+
+def test_a_marker_in_the_words_of_a_claim_cites_nothing() -> None:
+    answer = checked(claim("It gives 4 A [2]."), claim("It gives 4 A [4].", 2))
+    assert [citation.document for citation in answer.citations] == ["B"]
+    assert answer.text == "It gives 4 A (4). [1]"
+    assert answer.removed == ("no valid citation: It gives 4 A [2].",)
+
+
+# ---- without any block ----------------------------------------------------------------------
+
+
+def test_a_draft_from_memory_stands_as_it_is_without_a_citation() -> None:
+    draft = Draft(status="answered", claims=(claim("9 years."), claim("E-471, 5 A.")))
+    answer = uncited(draft)
+    assert (answer.status, answer.text) == ("answered", "9 years.\nE-471, 5 A.")
+    assert (answer.citations, answer.removed, answer.kept) == ((), (), (0, 1))
+
+
+@pytest.mark.parametrize("status", ["abstained", "failed"])
+def test_no_answer_from_memory_stays_none(status: Status) -> None:
+    answer = uncited(Draft(status=status, reason="why"))
+    assert (answer.status, answer.text, answer.reason) == (status, "", "why")
+
+
+# ---- which claims are presented -------------------------------------------------------------
+
+
+def test_the_places_of_presented_claims_are_kept() -> None:
+    answer = checked(
+        claim("It lasts 2 years.", 1), claim("36 V.", 1), claim("x", 9), claim("It gives 4 A.", 2)
+    )
+    assert answer.kept == (1, 3)
+    assert checked(claim("36 V.", 1), status="abstained").kept == ()
+    assert checked(claim("37 V.", 1)).kept == ()

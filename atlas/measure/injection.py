@@ -64,9 +64,10 @@ def attack(
     """Attack `count` drawn questions with every payload, and a payload's own question with it.
 
     Drawn are answerable questions whose answers pass their cases, also when they are answered from
-    their blocks once more; where those are too few, questions that are answered at all. `secrets` are the instructions that must not be revealed; without any, a
-    payload that is after them and has no sign is left out. `told` gets tracebacks of bugs.
-    Raises NothingToMeasure where no question can be attacked or no payload is left.
+    their blocks once more; where those are too few, questions that are answered at all. `secrets`
+    are the instructions that must not be revealed; without any, a payload that is after them and
+    has no sign is left out. `told` gets tracebacks of bugs. Raises NothingToMeasure where no
+    question can be attacked or no payload is left.
     """
     remarks = []
     tried = [p for p in payloads if p.goal != "reveal" or p.signs or any(secrets)]

@@ -34,8 +34,9 @@ def validate(draft: Draft, supplied: Sequence[Block]) -> Answer:
             removed.append(f"no valid citation: {_short(claim.text)}")
             continue
         if not claim.computed:
-            missing = unsupported_figures(claim.text, [supplied[m - 1] for m, _ in sources])
-            missing = [term for term in missing if number_of(term) not in claim.results]
+            cited = [supplied[m - 1] for m, _ in sources]
+            missing = unsupported_figures(claim.text, cited)
+            missing = [term for term in missing if not _is_result(term, claim, cited)]
             if missing:
                 names = ", ".join(missing)
                 removed.append(f"{names} not in the cited block: {_short(claim.text)}")
@@ -88,6 +89,16 @@ def _signed(text: str) -> list[tuple[str, str]]:
     return [
         ("-" if match[1] else "", match[2].replace(",", "")) for match in _SIGNED.finditer(text)
     ]
+
+
+def _is_result(term: str, claim: Claim, cited: Sequence[Block]) -> bool:
+    """Whether a figure was computed; its unit must stand with some figure of a cited block."""
+    number = number_of(term)
+    if number is None or number not in claim.results:
+        return False
+    unit = term.removeprefix(number)
+    known = {other for block in cited for other in terms(block.searched)}
+    return not unit or any(f"{number_of(other)}{unit}" == other for other in known)
 
 
 def _valid_sources(

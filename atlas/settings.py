@@ -23,6 +23,10 @@ NO_MODEL = (
     "answerer is chat, but no model is named; add `chat:` with `base_url` and `model` to atlas.yaml"
 )
 
+NO_VARIABLE = (  # the value is not shown: it may be the key itself
+    "is no name of an environment variable; expected one such as OPENAI_API_KEY, never the key"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chat:
@@ -242,7 +246,8 @@ def _chat(path: str, located: Located, name: str, value: Any) -> Chat:
             whole = isinstance(default, int)
             checked[key] = _number(at, f"{name}.{key}", item, whole, *_CHAT_RANGES[key])
         elif not isinstance(item, str):
-            raise SettingsError(f"{at}: {name}.{key} is {item!r}; expected text")
+            what = NO_VARIABLE if key == "api_key_env" else f"is {item!r}; expected text"
+            raise SettingsError(f"{at}: {name}.{key} {what}")
         else:
             checked[key] = item.strip()
     for key in ("base_url", "model"):
@@ -251,10 +256,8 @@ def _chat(path: str, located: Located, name: str, value: Any) -> Chat:
     _check_address(f"{path}:{located.line(name, 'base_url')}", f"{name}.base_url", checked)
     variable = checked.get("api_key_env", "")
     if variable and not re.fullmatch(r"[A-Z_][A-Z0-9_]*", variable):
-        raise SettingsError(  # the value is not shown: it may be the key itself
-            f"{path}:{located.line(name, 'api_key_env')}: {name}.api_key_env is no name of an "
-            "environment variable; expected one such as OPENAI_API_KEY, never the key"
-        )
+        where = f"{path}:{located.line(name, 'api_key_env')}"
+        raise SettingsError(f"{where}: {name}.api_key_env {NO_VARIABLE}")
     return Chat(**checked)
 
 
@@ -262,6 +265,7 @@ def _check_address(where: str, name: str, values: dict[str, Any]) -> None:
     try:
         url = urlsplit(values["base_url"])
         valid = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+        valid = valid and re.fullmatch(r"[!-~]+", values["base_url"]) is not None
     except ValueError:
         valid = False
     if not valid:

@@ -200,12 +200,11 @@ def test_counts_and_lists_give_the_same_interval() -> None:
 # ---- words ----------------------------------------------------------------------------------
 
 
-def test_both_shares_are_told_in_one_line() -> None:
+def test_the_corrected_share_is_told_in_one_line() -> None:
     labelled: Labelled = [(1, 1)] * 16 + [(1, 0)] * 4 + [(0, 1)] * 4 + [(0, 0)] * 16
     line = run_of(labelled, [1.0] * 58 + [NONE] * 2).line()
     assert line.startswith("corrected 0.6")
-    assert "] from 40 labels of 100 answers; as judged 0.796 [" in line
-    assert line.endswith("] (2 of 100 unscored)")
+    assert line.endswith("] by 40 labels of 100 answers; 2 verdicts are unscored")
     assert "unscored" not in run_of(labelled, [1.0] * 60).line()
 
 

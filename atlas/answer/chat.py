@@ -85,6 +85,7 @@ PROMPT_VERSION = hashlib.sha256(
 ).hexdigest()[:8]
 """Changes with every word of the prompt."""
 NOT_SAID = "the documents do not say"
+_ARITHMETIC = re.compile(r"[\d\s.,+*/()×−-]+")
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]?")
 
 
@@ -128,6 +129,7 @@ def draft(
     asked: ChatRequest,
 ) -> Draft:  # fmt: skip
     """Ask the model and read its reply; `supplied[i]` has marker i + 1 in the draft."""
+    use: ChatUse | None = None
     try:
         reply = model.complete(asked)
         use = _use(reply, ordered)
@@ -136,7 +138,8 @@ def draft(
             return _remembered(values, use)
         return _draft(question, values, supplied, ordered, use)
     except ChatError as error:
-        return Draft(status="failed", reason=f"chat model: {error}", cause=error.cause)
+        reason = f"chat model: {error}"
+        return Draft(status="failed", reason=reason, cause=error.cause, chat=use)
 
 
 def _use(reply: Reply, ordered: Sequence[Block]) -> ChatUse:
@@ -253,32 +256,38 @@ def _claim(
     if not any(number_of(term) in result for term in terms(text)):
         return Claim(text=text, markers=markers, quotes=quotes)
     if "".join(expression.split()) not in "".join(text.split()):
-        text = f"{text.rstrip('.')} ({expression.strip()} = {shown(value)})."
+        text = f"{text.rstrip('.')} ({' '.join(expression.split())} = {shown(value)})."
     results = tuple(number for number in (*result, *operands(expression)) if number)
     return Claim(text=text, markers=markers, quotes=quotes, results=results)
 
 
 def computed(expression: str, cited: Sequence[Block], question: str) -> Decimal | None:
-    """The value of an expression whose operands stand in cited blocks or are asked in the question.
+    """The value of an expression over figures of cited blocks; counts may come from the question.
 
     None for anything else: then no number of the sentence is excepted from the check of figures.
+    At least one operand must be cited, and what only the question says is never a result.
     """
-    if not expression.strip() or not cited:
+    found = operands(expression)
+    if not _ARITHMETIC.fullmatch(expression) or len(found) < 2:
         return None
     try:
-        value = evaluate(expression.replace(",", ""))
+        value = evaluate(" ".join(expression.replace(",", "").split()))
     except ValueError:
         return None
-    known = {number_of(term) for block in cited for term in terms(block.searched)}
-    known |= {number_of(term) for term in terms(question)}
-    found = operands(expression)
-    return value if len(found) > 1 and set(found) <= known else None
+    said = {number_of(term) for block in cited for term in terms(block.searched)}
+    asked = {number_of(term) for term in terms(question)}
+    result = {number_of(term) for term in terms(shown(value))}
+    if not set(found) <= said | asked or not set(found) & said or result & (asked - said):
+        return None
+    return value
 
 
 def operands(expression: str) -> list[str]:
     """The numbers of an expression in the form of terms."""
-    numbers = re.findall(r"\d+(?:\.\d+)?", expression.replace(",", ""))
-    return [term for number in numbers for term in terms(number)]
+    numbers = re.findall(r"\d*\.\d+|\d+", expression.replace(",", ""))
+    return [
+        term for number in numbers for term in terms(f"0{number}" if number[0] == "." else number)
+    ]
 
 
 def best_quote(text: str, block: Block) -> str:

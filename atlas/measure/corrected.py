@@ -101,10 +101,9 @@ class Corrected:
         }
 
     def line(self) -> str:
-        """Both shares, for a person."""
-        ducked = f" ({self.unscored} of {self.answers} unscored)" if self.unscored else ""
-        counts = f"from {self.labels} labels of {self.answers} answers"
-        return f"corrected {self.value} {counts}; as judged {self.judged}{ducked}"
+        """The corrected share and what it rests on, for a person; the judged one stands above."""
+        ducked = f"; {self.unscored} verdicts are unscored" if self.unscored else ""
+        return f"corrected {self.value} by {self.labels} labels of {self.answers} answers{ducked}"
 
 
 def corrected(

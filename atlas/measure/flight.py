@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -48,8 +49,9 @@ def in_flight(
         while waiting:
             yield waiting.pop(0).take()
     finally:
-        while not tasks.empty():
-            tasks.get()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                tasks.get_nowait()
         for _ in threads:
             tasks.put(None)
 

@@ -214,9 +214,9 @@ def _cost(summary: Summary) -> Iterator[str]:
 
 def _judged(judged: Judged) -> Iterator[str]:
     yield f"judge {judged.judge} on the answers of the real arm, by their sources"
-    yield f"  as judged       {judged.rate}  {judged.rate.counted}"
+    yield f"  as judged {judged.rate}  {judged.rate.counted}"
     yield f"  {judged.corrected.line()}"
-    yield f"  agrees with the facts of the cases {judged.with_facts}"
+    yield f"  agrees with the facts of the cases {judged.with_facts}  {judged.with_facts.counted}"
     yield f"  changes its mind on the same answers: {judged.changed}"
 
 

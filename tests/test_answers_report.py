@@ -153,9 +153,9 @@ def test_the_table_of_arms_has_rates_and_counts_errors() -> None:
 
 def test_easy_hard_headroom_and_ceiling_are_lines_of_their_own() -> None:
     found = printed(summary())
-    assert "2 answerable questions, right without documents: real 0.50" in line(found, "easy ")
-    assert "2 answerable questions, not right" in line(found, "hard ")
-    assert "   1 answerable" in line(found, "unsorted ")
+    assert "2 with an answer, right without documents: real 0.50" in line(found, "easy ")
+    assert "2 with an answer, not right" in line(found, "hard ")
+    assert " 1 with an answer" in line(found, "unsorted ")
     assert line(found, "headroom").startswith("headroom  +0.333 [")
     assert " noise  oracle minus real" in line(found, "headroom")
     assert line(found, "ceiling").startswith("ceiling   0.143 [")

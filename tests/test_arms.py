@@ -9,7 +9,7 @@ import pytest
 from small import FILES, SETTINGS, collection, opened, use_fakes
 from test_outcomes import case
 
-from atlas.measure.answers.arms import ARMS, MOST, blocks_for, evidence_of
+from atlas.measure.answers.arms import ARMS, AS_REAL, MOST, blocks_for, evidence_of
 from atlas.measure.cases import Case
 from atlas.measure.questions import Questions, load_questions
 from atlas.measure.statistics import Unscored
@@ -95,11 +95,13 @@ def test_a_case_without_a_near_miss_has_no_such_arm(
     assert found == Unscored("the case names no near miss")
 
 
-@pytest.mark.parametrize("arm", [arm for arm in ARMS if arm.startswith("oracle")])
+@pytest.mark.parametrize("arm", ["oracle", "oracle+noise"])
 def test_a_question_without_evidence_has_no_better_blocks(questions: Questions, arm: str) -> None:
     asked = case(relevant=(), near_misses=("PRICES-1",), expect="abstain")
-    found = blocks_for(arm, asked, SUPPLIED, questions)
-    assert found == Unscored("the question has no evidence")
+    assert blocks_for(arm, asked, SUPPLIED, questions) is AS_REAL
+    misses = blocks_for("oracle+near-misses", asked, SUPPLIED, questions)
+    assert not isinstance(misses, Unscored)
+    assert [block.document for block in misses] == ["PRICES"]
 
 
 def test_the_arms_are_those_that_the_command_names() -> None:

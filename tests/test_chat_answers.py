@@ -261,6 +261,19 @@ def test_an_expression_that_the_sentence_shows_is_not_repeated() -> None:
     assert answer.text == "2*499 = 998 EUR. [1]"
 
 
+def test_only_a_sentence_that_says_the_result_shows_the_expression() -> None:
+    answer = checked(
+        reply(
+            ("They cost 998 EUR.", [1]),
+            ("A battery costs 499 EUR.", [1]),
+            ("They come in 2 boxes.", [1]),
+            expression="2 * 499",
+        )
+    )
+    assert answer.text == "They cost 998 EUR (2 * 499 = 998). [1]\nA battery costs 499 EUR. [1]"
+    assert answer.removed == ("2 not in the cited block: They come in 2 boxes.",)
+
+
 @pytest.mark.parametrize(
     ("expression", "sources"),
     [
@@ -293,10 +306,11 @@ def test_an_operand_without_a_whole_part_is_another_number() -> None:
     assert chat.computed("5e3 * 499", [PRICES, TERM], "3 or 5e3") is None
 
 
-def test_numbers_of_the_question_alone_make_no_fact() -> None:
+@pytest.mark.parametrize("expression", ["7 - 7 + 7", "3 - 3 + 7"])
+def test_a_number_of_the_question_alone_is_no_fact(expression: str) -> None:
     words = "is it true that the battery lasts 7 years"
     asked = chat.request(words, [TERM], 100)
-    text = reply(("The battery lasts 7 years.", [1]), expression="7 - 7 + 7")
+    text = reply(("The battery lasts 7 years.", [1]), expression=expression)
     answer = validate(chat.draft(words, [TERM], [TERM], Scripted(text), asked), [TERM])
     assert (answer.status, answer.text) == ("abstained", "")
 

@@ -133,7 +133,7 @@ def test_an_error_is_raised_and_not_kept(tmp_path: Path, cause: str) -> None:
 def test_of_a_real_exchange_only_the_whole_reply_is_kept(tmp_path: Path) -> None:
     script = [
         cut, answers(finish_reason="length"), answers(finish_reason="content_filter"),
-        answers("  "), status(400), answers("whole"),
+        answers("  "), status(400), answers('{"words": "whole"}'),
     ]  # fmt: skip
     with FakeChat(*script) as server:
         cache = CachedChat(load_chat(server.base_url, "fake", deadline_seconds=5), tmp_path)
@@ -141,7 +141,7 @@ def test_of_a_real_exchange_only_the_whole_reply_is_kept(tmp_path: Path) -> None
             with pytest.raises(ChatError):
                 cache.complete(REQUEST)
             assert files(tmp_path) == []
-        assert cache.complete(REQUEST).text == "whole"
+        assert cache.complete(REQUEST).text == '{"words": "whole"}'
         assert cache.complete(REQUEST).cached
         assert len(server.seen) == len(script)
 
@@ -238,3 +238,12 @@ def test_many_threads_may_ask_the_same_at_once(tmp_path: Path) -> None:
         found = list(pool.map(lambda _: cache.complete(REQUEST), range(40)))
     assert {replace(reply, cached=False) for reply in found} == {REPLY}
     assert len(files(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("text", ["no JSON", "[1]", '{"answer": "x", "more": 1}', "{}"])
+def test_what_is_not_in_the_form_that_was_asked_for_is_not_kept(tmp_path: Path, text: str) -> None:
+    asked = replace(REQUEST, schema={"type": "object", "properties": {"answer": {}}})
+    model = Counting(replace(REPLY, text=text))
+    for count in (1, 2):
+        assert CachedChat(model, tmp_path).complete(asked).text == text
+        assert (model.asked, files(tmp_path)) == (count, [])

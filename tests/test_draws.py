@@ -10,7 +10,15 @@ import pytest
 from test_draw_file import RUN, drawn, label
 
 from atlas.errors import UsageError
-from atlas.measure.draws import Draw, Given, export_draw, load_draw, matched, run_digest
+from atlas.measure.draws import (
+    Draw,
+    Given,
+    export_draw,
+    load_draw,
+    matched,
+    population,
+    run_digest,
+)
 
 # ---- the draw -------------------------------------------------------------------------------
 
@@ -112,13 +120,25 @@ def test_labels_of_another_writer_say_nothing_of_this_run(tmp_path: Path) -> Non
 
 def test_a_draw_of_a_part_of_the_run_is_no_draw_of_the_run(tmp_path: Path) -> None:
     draw = load_draw(label(drawn(tmp_path), "correct"))
-    more = replace(RUN[0], id="X")
-    with pytest.raises(UsageError, match=r"a run of 20 answers, and this one of 21 .*draw again"):
-        matched(draw, [*RUN, more])
+    with pytest.raises(UsageError, match=r"drawn from 20 answers, 19 of which .*draw again"):
+        matched(draw, [row for row in RUN if row.id != undrawn(draw)[0]])
     rest = {row.id for row in RUN} - {row.id for row in draw.rows}
     other = [replace(row, answer="No.") if row.id in rest else row for row in RUN]
-    with pytest.raises(UsageError, match="answers that were not drawn"):
+    with pytest.raises(UsageError, match="some that were not drawn have changed"):
         matched(draw, other)
+
+
+def test_answers_that_came_later_are_left_out_and_spoil_no_label(tmp_path: Path) -> None:
+    draw = load_draw(label(drawn(tmp_path), "correct"))
+    run = [*RUN, replace(RUN[0], id="X")]
+    assert matched(draw, run) == matched(draw, RUN) != {}
+    assert population(draw, run) == RUN
+
+
+def undrawn(draw: Draw) -> list[str]:
+    """Ids of the run that are not among the rows."""
+    rows = {row.id for row in draw.rows}
+    return [row.id for row in RUN if row.id not in rows]
 
 
 def test_rows_that_were_moved_or_picked_are_no_random_draw(tmp_path: Path) -> None:

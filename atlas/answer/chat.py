@@ -85,6 +85,7 @@ PROMPT_VERSION = hashlib.sha256(
 ).hexdigest()[:8]
 """Changes with every word of the prompt."""
 NOT_SAID = "the documents do not say"
+_BRACKETED = re.compile(r"\[\d+\]")
 _ARITHMETIC = re.compile(r"[\d\s.,+*/()×−-]+")
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]?")
 
@@ -244,7 +245,8 @@ def _claim(
     numbers = isinstance(sources, list) and all(type(number) is int for number in sources)
     if not isinstance(text, str) or not numbers:
         raise _unreadable("a sentence has a text or sources of another kind")
-    text = " ".join(text.split())
+    own = {f"[{number}]" for number in sources}
+    text = " ".join(_BRACKETED.sub(lambda m: "" if m.group() in own else m.group(), text).split())
     none = len(supplied) + 1  # a number that no source has stays one that no block has
     markers = tuple(dict.fromkeys(marker.get(n, none + abs(n)) for n in sources))
     cited = [supplied[m - 1] for m in markers if m < none]

@@ -124,7 +124,7 @@ def measure_answers(
     from atlas.measure.answers.running import Plan, answer_all, digest, drawn
     from atlas.measure.answers.summary import Summary
     from atlas.measure.cases import DEVELOPMENT
-    from atlas.measure.draws import export_draw, load_draw, matched
+    from atlas.measure.draws import export_draw, load_draw, matched, population
     from atlas.measure.questions import cases_of, load_questions
 
     ks = _ks(k_text)
@@ -163,7 +163,14 @@ def measure_answers(
         notes((f"{wanted} of {len(answers)} answers are in {labels}; label them from the top",))
     judged = None
     if judges:
-        people = matched(draw, answers) if draw is not None else {}
+        people: Mapping[str, float] = {}
+        if draw is not None:
+            people = matched(draw, answers)
+            inside = population(draw, answers)
+            if len(inside) < len(answers):
+                late = len(answers) - len(inside)
+                notes((f"{late} answers came after the draw, so the judge leaves them out",))
+            answers = inside
         judged = _judged(judges, summary, answers, people, opened)
     if cache is not None and cache.unwritten:
         notes((f"replies could not be kept: {cache.unwritten}",))

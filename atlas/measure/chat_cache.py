@@ -2,7 +2,8 @@
 
 The key is the model's fingerprint (server, model, parameters) and the whole request (messages,
 schema, length, prompt version, scope, index, number of the repetition). Only whole replies are
-kept: a failed, cut or filtered one never gets here. A file that is not a reply is asked again.
+kept: a failed, cut or filtered one never gets here, and one that is no object of the schema's
+fields is given on and not kept. A file that is not a reply is asked again.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class CachedChat:
         if kept is not None:
             return kept
         reply = self._model.complete(request)
+        if not _in_form(reply.text, request):
+            return reply
         values = asdict(reply)
         values.pop("cached")
         try:
@@ -61,6 +64,15 @@ class CachedChat:
         whole = f"{self._model.fingerprint}\n{request.digest()}"
         key = hashlib.sha256(whole.encode()).hexdigest()
         return self._folder / key[:2] / f"{key}.json"
+
+
+def _in_form(text: str, request: ChatRequest) -> bool:
+    """Whether a reply is a JSON object with the fields that were asked for."""
+    try:
+        values: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(values, dict) and set(values) == set(request.schema.get("properties", values))
 
 
 def _read(path: Path) -> Reply | None:

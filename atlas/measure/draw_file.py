@@ -22,7 +22,7 @@ from atlas.errors import AtlasError, CollectionError, UsageError
 from atlas.measure.labels import Label
 from atlas.yaml_files import MAX_CHARACTERS, Located, YamlError, parse
 
-HEAD_KEYS = ("digest", "seed", "of", "count", "writer")
+HEAD_KEYS = ("digest", "seed", "of", "count", "ids", "writer")
 ROW_KEYS = ("id", "kind", "question", "sources", "answer", "label", "note")
 _ROOM = 500_000
 """Characters of a file that are left for notes, below what may be read back."""
@@ -61,6 +61,8 @@ class Draw:
     of: int
     """Answers of the run that was drawn from."""
     writer: str
+    ids: tuple[str, ...]
+    """The cases of these answers, drawn or not."""
     rows: tuple[Drawn, ...]
 
 
@@ -82,7 +84,8 @@ def write_draw(draw: Draw) -> None:
 
     Raises UsageError where the file exists or would be too long; AtlasError where the disk refuses.
     """
-    head = (draw.digest, draw.seed, draw.of, len(draw.rows), draw.writer)
+    count = len(draw.rows)
+    head = (draw.digest, draw.seed, draw.of, count, list(draw.ids), draw.writer)
     parts = [
         _HOW,
         _yaml({"draw": dict(zip(HEAD_KEYS, head, strict=True))}) + "\nanswers:",
@@ -172,9 +175,9 @@ def _draw(path: Path, text: str) -> Draw:
         raise CollectionError(f"{path}:{error.line}: {error.problem}") from None
     whole = _mapping(path, located, ("draw", "answers"))
     head = _mapping(path, located, HEAD_KEYS, "draw")
-    for key, kind in zip(HEAD_KEYS, (str, int, int, int, str), strict=True):
+    for key, kind in zip(HEAD_KEYS, (str, int, int, int, list, str), strict=True):
         if type(head.get(key)) is not kind:
-            expected = "text" if kind is str else "a whole number"
+            expected = "text" if kind is str else "a list" if kind is list else "a whole number"
             raise _refused(path, located, f"{head.get(key)!r}; expected {expected}", "draw", key)
     rows = whole.get("answers")
     if not isinstance(rows, list):
@@ -182,6 +185,10 @@ def _draw(path: Path, text: str) -> Draw:
     if not 1 <= len(rows) == head["count"] <= head["of"]:
         found = f"{len(rows)} rows where {head['count']} of {head['of']} answers were drawn"
         raise _refused(path, located, f"{found}; put back what is missing", "draw", "count")
+    ids = head["ids"]
+    if len(set(map(str, ids))) != head["of"] or not all(isinstance(name, str) for name in ids):
+        found = f"{len(ids)} ids where {head['of']} answers were drawn from; put them back"
+        raise _refused(path, located, found, "draw", "ids")
     drawn: dict[str, Drawn] = {}
     for number in range(len(rows)):
         row = _drawn(path, located, number)
@@ -190,8 +197,8 @@ def _draw(path: Path, text: str) -> Draw:
             raise CollectionError(
                 f"{row.where}: the id {row.id!r} also stands at {first.where}; keep one of the rows"
             )
-    kept = {key: value for key, value in head.items() if key != "count"}
-    return Draw(path=path, rows=tuple(drawn.values()), **kept)
+    kept = {key: value for key, value in head.items() if key not in ("count", "ids")}
+    return Draw(path=path, rows=tuple(drawn.values()), ids=tuple(ids), **kept)
 
 
 def _drawn(path: Path, located: Located, number: int) -> Drawn:

@@ -60,6 +60,7 @@ def export_draw(answers: Sequence[Given], count: int, path: Path, seed: int = SE
         seed=seed,
         of=len(answers),
         writer=writer,
+        ids=tuple(sorted(row.id for row in answers)),
         rows=tuple(
             Drawn(id=row.id, question=row.question, sources=row.sources, answer=row.answer)
             for row in _order(answers, seed)[:count]
@@ -69,15 +70,24 @@ def export_draw(answers: Sequence[Given], count: int, path: Path, seed: int = SE
     return draw
 
 
+def population(draw: Draw, answers: Sequence[Given]) -> list[Given]:
+    """The answers that a draw was drawn from; a run that was resumed may have got more since."""
+    known = set(draw.ids)
+    return [row for row in answers if row.id in known]
+
+
 def matched(draw: Draw, answers: Sequence[Given]) -> Mapping[str, float]:
     """The labels of a draw by case id, 1 correct and 0 wrong, for the run it was drawn from.
 
-    `answers` are all of the run; rows from some place on may be without label. Raises UsageError
-    where the draw says nothing of this run: rows that are no answer of it word for word, another
-    writer, a run that has changed elsewhere, rows that are not those that the seed draws; and for a
-    label below a row without one. Raises ValueError for answers that are no run.
+    `answers` are all of the run; those that it had not when it was drawn from count for nothing
+    here, because they had no chance to be drawn (see `population`). Rows from some place on may be
+    without label. Raises UsageError where the draw says nothing of this run: rows that are no
+    answer of it word for word, another writer, a run that has changed elsewhere, rows that are not
+    those that the seed draws; and for a label below a row without one. Raises ValueError for
+    answers that are no run.
     """
     writer = _writer(answers)
+    answers = population(draw, answers)
     given = {row.id: (row.question, row.answer) for row in answers}
     changed = sum(given.get(row.id) != (row.question, row.answer) for row in draw.rows)
     again = "the labels say nothing of this run; draw again with --export-labels"
@@ -90,8 +100,8 @@ def matched(draw: Draw, answers: Sequence[Given]) -> Mapping[str, float]:
         raise UsageError(f"{draw.path}: drawn from {draw.writer}, the run is by {writer}: {again}")
     if draw.digest != run_digest(answers):
         raise UsageError(
-            f"{draw.path}: drawn from a run of {draw.of} answers, and this one of {len(answers)} "
-            f"differs from it in answers that were not drawn: {again}"
+            f"{draw.path}: drawn from {draw.of} answers, {len(answers)} of which are in this run, "
+            f"and some that were not drawn have changed: {again}"
         )
     order = _order(answers, draw.seed)
     for row, expected in zip(draw.rows, order, strict=False):

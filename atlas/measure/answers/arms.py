@@ -6,8 +6,8 @@
 - `oracle+noise`: the same, and the other blocks that were retrieved.
 - `oracle+near-misses`: the same, and the blocks that the case names as near misses.
 
-A question without evidence has no better blocks than the real ones, so its oracle is the real arm,
-and the difference of the two is what retrieval alone costs.
+A question without evidence has no better blocks than the real ones, so its `oracle` and its
+`oracle+noise` are the real arm; its `oracle+near-misses` are the near misses alone.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from atlas.records import Block
 
 ARMS = ("none", "real", "oracle", "oracle+noise", "oracle+near-misses")
 REAL, NONE, ORACLE = "real", "none", "oracle"
+AS_REAL = Unscored("the question has no evidence")
 MOST = 12
 """Blocks that a label of a whole document or section may bring in, best evidence first."""
 
@@ -30,13 +31,14 @@ def blocks_for(
 ) -> tuple[Block, ...] | Unscored:
     """The blocks of an arm but `real`, in the order in which they are given.
 
-    `supplied` are the references of the real arm. Unscored where the case has no such arm.
+    `supplied` are the references of the real arm. AS_REAL where they are those of the real arm,
+    another Unscored where the case has no such arm.
     """
     if arm == NONE:
         return ()
     evidence = evidence_of(case, questions)
-    if not evidence:
-        return Unscored("the question has no evidence")
+    if not evidence and arm != "oracle+near-misses":
+        return AS_REAL
     extra: list[Block] = []
     if arm == "oracle+noise":
         relevant = set(questions.relevant(case))

@@ -111,14 +111,14 @@ def _gaps(summary: Summary) -> Iterator[str]:
         if part["questions"] or name != "unsorted":
             meaning = {
                 "easy": "right without documents",
-                "hard": "not right without documents",
-                "unsorted": "failed without documents",
+                "hard": "not right without",
+                "unsorted": "not known without documents",
             }[name]
             yield (
-                f"{name:<10}{part['questions']:>4} answerable questions, {meaning}: "
+                f"{name:<10}{part['questions']} with an answer, {meaning}: "
                 f"real {_short(part[REAL])}, oracle {_short(part[ORACLE])}"
             )
-    yield f"headroom  {_gap(summary.headroom)}  oracle minus real: what better retrieval could add"
+    yield f"headroom  {_gap(summary.headroom)}  oracle minus real: what retrieval could add"
     yield f"ceiling   {summary.ceiling}  wrong with all evidence at hand"
     if isinstance(summary.spread, Unscored):
         yield f"spread    {summary.spread}"

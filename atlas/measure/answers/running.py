@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from atlas.errors import AtlasError, ChatError
-from atlas.measure.answers.arms import ARMS, ORACLE, REAL, blocks_for
+from atlas.measure.answers.arms import ARMS, AS_REAL, REAL, blocks_for
 from atlas.measure.answers.causes import cause_of
 from atlas.measure.answers.journal import Journal
 from atlas.measure.answers.outcome import Outcome, broken, outcome_of
@@ -127,7 +127,7 @@ class _Question:
             if not isinstance(blocks, Unscored):
                 make = partial(self._answer_from, blocks)
                 yield self._once(arm, self.k, 0, make, cause=False)
-            elif arm == ORACLE:
+            elif blocks is AS_REAL:
                 yield replace(real, arm=arm)
         for k in self.plan.ks:
             if k != self.k:

@@ -148,7 +148,8 @@ def test_of_a_real_exchange_only_the_whole_reply_is_kept(tmp_path: Path) -> None
 
 def test_the_key_is_in_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATLAS_TEST_KEY", "sk-secret-0123456789")
-    with FakeChat(answers(lambda seen: json.dumps({"key": seen.headers["authorization"]}))) as server:
+    echo = answers(lambda seen: json.dumps({"key": seen.headers["authorization"]}))
+    with FakeChat(echo) as server:
         model = load_chat(server.base_url, "fake", api_key_env="ATLAS_TEST_KEY")
         CachedChat(model, tmp_path).complete(REQUEST)
         assert "sk-secret" in server.seen[0].headers["authorization"]

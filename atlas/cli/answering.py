@@ -131,6 +131,8 @@ def measure_answers(
     arms = _arms(arms_text)
     if wanted is not None and labels is None:
         raise UsageError("--export-labels writes a file; name it with --labels FILE")
+    if wanted is not None and labels is not None and labels.exists():
+        raise UsageError(f"{labels}: stands already and may hold labels; give another name")
     draw = load_draw(labels) if labels is not None and wanted is None else None
     if draw is not None and judge_name is None:
         raise UsageError("--labels corrects what a judge says; name one with --judge")
@@ -140,6 +142,8 @@ def measure_answers(
     opened = open_for(collection)
     questions = load_questions(opened, DEVELOPMENT, cases=cases)
     questions = replace(questions, cases=drawn(questions.cases, count or len(questions.cases)))
+    if wanted is not None and wanted > len(questions.cases):
+        raise UsageError(f"--export-labels {wanted}: there are {len(questions.cases)} questions")
     cache = keep_replies(opened)
     chat = collection.settings.chat if cache else None
     plan = Plan(ks=ks, arms=arms, repeats=repeat, at_once=chat.in_flight if chat else 1)

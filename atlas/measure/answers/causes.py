@@ -37,7 +37,7 @@ def cause_of(
     if stage:
         return f"evidence lost: {stage}"
     if case.expect == "clarify":
-        return NOT_ASKED_BACK
+        return MISSING if outcome.status == "needs_clarification" else NOT_ASKED_BACK
     if outcome.status == "abstained":
         return CHECKED_OUT if outcome.drafted == "answered" else DECLINED
     if outcome.status == "needs_clarification":

@@ -65,6 +65,8 @@ def journal(state: Path, digest: str) -> Iterator[Journal]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UsageError(f"{path}: the same run is going on in another process") from None
+        if not path.exists() or os.stat(path).st_ino != os.fstat(handle).st_ino:
+            raise UsageError(f"{path}: the same run has just ended elsewhere; run it again")
         yield Journal(handle, path)
         with contextlib.suppress(OSError):
             path.unlink()

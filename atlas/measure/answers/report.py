@@ -192,7 +192,7 @@ def _kinds(summary: Summary) -> Iterator[str]:
     arms = [arm for arm in (NONE, REAL, ORACLE) if arm in summary.arms]
     yield f"{'kind':<{width}}{'n':>4}  " + "".join(f"{arm:<20}" for arm in arms)
     for kind, rates in kinds.items():
-        cells = "".join(f"{rates[arm]!s:<20}" for arm in arms)
+        cells = "".join(f"{_short(rates[arm]):<20}" for arm in arms)
         yield f"{kind[: width - 1]:<{width}}{rates[REAL].scored:>4}  {cells}".rstrip()
 
 

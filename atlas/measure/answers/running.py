@@ -151,7 +151,7 @@ class _Question:
         if done is not None and not done.error:
             return done
         try:
-            trace: Mapping[str, Any] = make().values
+            made = self._judged(make().values, arm, k, repeat, cause)
         except AtlasError as error:
             named = error.cause if isinstance(error, ChatError) else type(error).__name__
             made = broken(self.case, str(error), named, arm=arm, k=k, repeat=repeat)
@@ -159,8 +159,6 @@ class _Question:
             self.told(f"{self.case.id} broke:\n{traceback.format_exc()}")
             text = f"{type(error).__name__}: {error}"
             made = broken(self.case, text, "bug", arm=arm, k=k, repeat=repeat)
-        else:
-            made = self._judged(trace, arm, k, repeat, cause)
         self.kept.add(made)
         return made
 

@@ -295,13 +295,14 @@ class Summary:
         """Means per answer: tokens, seconds and money; `price` is null without prices."""
         items = [item for item in found if not item.error]
         price = self.price(items)
+        why = "no prices below `chat` in atlas.yaml" if items else "no answer was given"
         return {
             "answers": len(items),
             "prompt_tokens": _mean([item.prompt_tokens for item in items]),
             "completion_tokens": _mean([item.completion_tokens for item in items]),
             "seconds": _mean([item.seconds for item in items]),
             "price": price,
-            **({} if price is not None else {"unscored": "no prices below `chat` in atlas.yaml"}),
+            **({} if price is not None else {"unscored": why}),
         }
 
     def price(self, items: Sequence[Outcome]) -> float | None:

@@ -477,7 +477,11 @@ def test_a_reader_that_goes_away_ends_it_quietly(root: Path) -> None:
     assert atlas(root, "show", "last").exit_code == 0  # the trace was kept
 
 
-INTERRUPT = "import signal\nFakeEncoder.encode_question = lambda *_: signal.raise_signal(2)"
+INTERRUPT = """\
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where the tests run in the background
+FakeEncoder.encode_question = lambda *_: signal.raise_signal(2)
+"""
 
 
 def test_ctrl_c_ends_with_130_and_one_line(root: Path) -> None:

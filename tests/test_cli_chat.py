@@ -181,7 +181,7 @@ def test_an_operand_that_stands_nowhere_excepts_no_result(tmp_path: Path, expres
 def test_links_images_and_steering_of_a_reply_are_not_rendered(tmp_path: Path) -> None:
     text = (
         "![x](https://evil.test/?q=a) <img src='https://evil.test/a.png'> \x1b[mred\u202e "
-        "[here](javascript:alert) \ud83d [1]"
+        "[here](javascript:alert) \ud83d [3]"
     )
     with FakeChat(reply(text, [1])) as server:
         files = {**FILES, "warranty.md": WARRANTY.replace("3 years", "1 to 3 years")}
@@ -191,7 +191,7 @@ def test_links_images_and_steering_of_a_reply_are_not_rendered(tmp_path: Path) -
     assert result.stdout.startswith("! [x] (evil.test/?q=a) < img src='evil.test/a.png'> ")
     for words in ("://", "](", "![", "<img", "javascript:", "\x1b", "\u202e"):
         assert words not in result.stdout
-    assert result.stdout.split("\n\n")[0].endswith("(1) [1]")
+    assert result.stdout.split("\n\n")[0].endswith("(3) [1]")
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert "://" not in json.loads(shown)["answer"]

@@ -85,6 +85,7 @@ PROMPT_VERSION = hashlib.sha256(
 ).hexdigest()[:8]
 """Changes with every word of the prompt."""
 NOT_SAID = "the documents do not say"
+UNCLEAR = "the documents answer this question in several ways; ask for one of them"
 _BRACKETED = re.compile(r"\[\d+\]")
 _ARITHMETIC = re.compile(r"[\d\s.,+*/()×−-]+")
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]?")
@@ -228,7 +229,7 @@ def _ambiguous(supplied: Sequence[Block], use: ChatUse) -> Draft:
     """A question back names the products of the supplied blocks; one product leaves no choice."""
     products = tuple(dict.fromkeys(name for block in supplied for name in block.products))
     if len(products) < 2:
-        return Draft(status="abstained", reason=NOT_SAID, chat=use)
+        return Draft(status="abstained", reason=UNCLEAR, chat=use)
     return Draft(
         status="needs_clarification",
         reason="the answer differs between products",

@@ -153,6 +153,9 @@ def measure_answers(
         outcomes = answer_all(
             questions, opened, plan, kept, bar, lambda text: click.echo(text, err=True)
         )
+    failed = [item for item in outcomes if item.error]
+    if len(failed) == len(outcomes):
+        raise NothingToMeasure(f"every answer failed; the first: {failed[0].error}")
     summary = Summary(
         cases=questions.cases,
         outcomes=outcomes,
@@ -182,7 +185,7 @@ def measure_answers(
         print_json(report.as_json(summary, _head(summary, questions, opened), judged))
     else:
         print_lines(report.lines(summary, _title(questions, opened), judged))
-    _end(summary)
+    _end(summary, judged)
 
 
 def _arms(text: str | None) -> tuple[str, ...]:
@@ -205,12 +208,15 @@ def _ks(text: str) -> tuple[int, ...]:
     return values
 
 
-def _end(summary: Summary) -> None:
+def _end(summary: Summary, judged: Judged | None) -> None:
+    """Leave with the exit code for answers and verdicts that failed."""
     failed = sum(bool(item.error) for item in summary.outcomes)
-    if failed == len(summary.outcomes):
-        raise NothingToMeasure("every answer failed, nothing was measured")
     if failed:
         notes((f"{failed} of {len(summary.outcomes)} answers failed; run it again to ask them",))
+    unjudged = judged.failed if judged is not None else []
+    if judged is not None and unjudged:
+        notes((f"{len(unjudged)} of {len(judged.verdicts)} verdicts failed: {unjudged[0].reason}",))
+    if failed or unjudged:
         sys.exit(FINISHED_IN_PART)
 
 

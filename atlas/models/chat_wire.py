@@ -71,7 +71,7 @@ class Wire:
         except ImportError:
             raise ModelError(
                 "a chat model needs the library openai, which is not installed;"
-                " pip install 'atlas[chat]'"
+                " pip install '.[chat]' in atlas's folder"
             ) from None
 
         async def leaves(request: httpx2.Request) -> None:

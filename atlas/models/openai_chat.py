@@ -56,7 +56,7 @@ class OpenAIChat:
         if importlib.util.find_spec("openai") is None:
             raise ModelError(
                 f"chat model {model}: the library openai is not installed;"
-                " pip install 'atlas[chat]'"
+                " pip install '.[chat]' in atlas's folder"
             )
         self._address = base_url.rstrip("/")
         self._model = model

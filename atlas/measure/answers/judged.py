@@ -19,6 +19,7 @@ from atlas.measure.doors import Progress
 from atlas.measure.draws import Given
 from atlas.measure.flight import in_flight
 from atlas.measure.judges import Judge, Verdict
+from atlas.measure.judging import SERVER_CAUSES
 from atlas.measure.questions import Questions
 from atlas.measure.statistics import Estimate, Unscored, estimate
 
@@ -37,6 +38,11 @@ class Judged:
     """Verdicts that agree with the facts of the case, over the answers that both judged."""
     changed: Estimate | Unscored
     """Verdicts that differ when the judge looks at the same answers again."""
+
+    @property
+    def failed(self) -> list[Verdict]:
+        """Verdicts that the judge's server did not give."""
+        return [item for item in self.verdicts.values() if item.cause in SERVER_CAUSES]
 
     def as_json(self) -> dict[str, Any]:
         changed = self.changed

@@ -134,7 +134,8 @@ def _sweep(summary: Summary) -> Iterator[str]:
     for k, rate, gap in summary.sweep:
         cost = summary.cost(summary.of_arm(REAL, k).values())
         tokens = "-" if cost["prompt_tokens"] is None else f"{cost['prompt_tokens']:.0f}"
-        yield f"{k:<5}{rate!s:<24}{_gap(gap) if gap else '':<28}{tokens}".rstrip()
+        shown = "-" if isinstance(rate.mean, Unscored) else str(rate)
+        yield f"{k:<5}{shown:<24}{_gap(gap) if gap else '':<28}{tokens}".rstrip()
     if summary.enough is not None:
         yield f"accuracy does not rise after k {summary.enough}"
 
@@ -228,7 +229,7 @@ def _short(rate: Estimate) -> str:
 
 def _gap(gap: Gap) -> str:
     if not isinstance(gap.difference, Difference):
-        return str(gap.difference)
+        return "-"
     sign = f"{gap.difference.value:+.3f} [{gap.difference.low:+.2f}, {gap.difference.high:+.2f}]"
     return f"{sign}{' noise' if gap.noise else ''}"
 

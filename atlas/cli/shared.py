@@ -113,7 +113,9 @@ def keep_replies(opened: Assistant) -> CachedChat | None:
 
     if opened.chat is None:
         return None
-    cache = CachedChat(opened.chat, opened.collection.state / FOLDER)
+    settings = opened.settings.chat
+    in_flight = settings.in_flight if settings is not None else 1
+    cache = CachedChat(opened.chat, opened.collection.state / FOLDER, in_flight)
     opened.chat = cache
     return cache
 

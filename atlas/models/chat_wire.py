@@ -115,7 +115,10 @@ class Wire:
 
         begun = False
         try:
-            async with self._create(**parameters) as response:
+            # All of it as extra fields, which stand above the named ones: those the library walks
+            # through word by word for each call, which takes longer than sending them.
+            model = parameters["model"]
+            async with self._create(model=model, messages=[], extra_body=parameters) as response:
                 begun = True
                 raw = response.http_response
                 body = b"".join([piece async for piece in raw.aiter_raw()])

@@ -234,6 +234,8 @@ class Assistant:
         """
         if settings.index_key() != self.settings.index_key():
             raise ValueError("these settings need another index")
+        if settings == self.settings and repeat == self.repeat:
+            return self
         other = copy.copy(self)
         other.settings, other.repeat = settings, repeat
         other._read, other._fingerprint = OrderedDict(), None

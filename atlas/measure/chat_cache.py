@@ -53,8 +53,11 @@ class CachedChat:
         kept = _read(path)
         if kept is not None:
             return kept
-        with self._slots:
-            reply = self._model.complete(request)
+        with self._slots:  # until it is kept: a kill costs no more replies than are in flight
+            return self._asked(request, path)
+
+    def _asked(self, request: ChatRequest, path: Path) -> Reply:
+        reply = self._model.complete(request)
         if not _in_form(reply.text, request):
             return reply
         values = asdict(reply)

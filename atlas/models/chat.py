@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 
@@ -30,7 +30,8 @@ class ChatRequest:
 
     def digest(self) -> str:
         """64 hex digits over all of it."""
-        text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=True)
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        text = json.dumps(values, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -9,7 +9,7 @@ sees what the checks caught.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from atlas.measure.cases import Case
@@ -93,7 +93,7 @@ class Outcome:
         return float(not self.drafted_wrong) if self.scored else NO_FACTS
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
 def outcome_of(

@@ -80,7 +80,7 @@ def ask(base_url: str, calls: int, in_flight: int) -> None:
         assistant = opened(root)
         keep_replies(assistant)
         questions = load_questions(assistant)
-        plan = Plan(ks=(assistant.settings.k,), arms=("real",), at_once=2 * in_flight)
+        plan = Plan(ks=(assistant.settings.k,), arms=("real",), at_once=in_flight)
         begun = time.perf_counter()
         assistant.ask("how long is the battery under warranty")
         first = time.perf_counter() - begun

@@ -248,11 +248,3 @@ def test_what_is_not_in_the_form_that_was_asked_for_is_not_kept(tmp_path: Path, 
     for count in (1, 2):
         assert CachedChat(model, tmp_path).complete(asked).text == text
         assert (model.asked, files(tmp_path)) == (count, [])
-
-
-def test_no_more_calls_wait_than_may_be_in_flight(tmp_path: Path) -> None:
-    with FakeChat(answers('{"words": "x"}', delay=0.05)) as server:
-        cache = CachedChat(load_chat(server.base_url, "fake"), tmp_path, in_flight=3)
-        with ThreadPoolExecutor(9) as pool:
-            list(pool.map(lambda n: cache.complete(replace(REQUEST, repeat=n)), range(12)))
-        assert server.most_in_flight == 3

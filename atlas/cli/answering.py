@@ -146,7 +146,7 @@ def measure_answers(
         raise UsageError(f"--export-labels {wanted}: there are {len(questions.cases)} questions")
     cache = keep_replies(opened)
     chat = collection.settings.chat if cache else None
-    plan = Plan(ks=ks, arms=arms, repeats=repeat, at_once=2 * chat.in_flight if chat else 1)
+    plan = Plan(ks=ks, arms=arms, repeats=repeat, at_once=chat.in_flight if chat else 1)
     with journal(collection.state, digest(plan, questions, opened)) as kept, Bar() as bar:
         if kept.resumed:
             notes((f"{kept.resumed} answers were finished before and are not asked again",))

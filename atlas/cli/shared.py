@@ -113,9 +113,7 @@ def keep_replies(opened: Assistant) -> CachedChat | None:
 
     if opened.chat is None:
         return None
-    settings = opened.settings.chat
-    in_flight = settings.in_flight if settings is not None else 1
-    cache = CachedChat(opened.chat, opened.collection.state / FOLDER, in_flight)
+    cache = CachedChat(opened.chat, opened.collection.state / FOLDER)
     opened.chat = cache
     return cache
 

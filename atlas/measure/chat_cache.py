@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -28,15 +27,11 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 
 
 class CachedChat:
-    """A chat model in front of another one; see the module.
+    """A chat model in front of another one; see the module."""
 
-    At most `in_flight` calls wait for the server at the same time, however many threads ask.
-    """
-
-    def __init__(self, model: ChatModel, folder: Path, in_flight: int = 64) -> None:
+    def __init__(self, model: ChatModel, folder: Path) -> None:
         self._model = model
         self._folder = folder
-        self._slots = threading.BoundedSemaphore(in_flight)
         self.unwritten = ""
         """Why replies could not be kept, or ""; they are used all the same."""
 
@@ -53,10 +48,6 @@ class CachedChat:
         kept = _read(path)
         if kept is not None:
             return kept
-        with self._slots:  # until it is kept: a kill costs no more replies than are in flight
-            return self._asked(request, path)
-
-    def _asked(self, request: ChatRequest, path: Path) -> Reply:
         reply = self._model.complete(request)
         if not _in_form(reply.text, request):
             return reply

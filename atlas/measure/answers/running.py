@@ -44,8 +44,7 @@ class Plan:
     repeats: int = 1
     """How often the real arm is answered in all."""
     at_once: int = 1
-    """Questions that are worked on at the same time. Twice as many as calls may be in flight, so
-    that the next request is ready when a reply comes."""
+    """Questions that are worked on at the same time."""
 
 
 def digest(plan: Plan, questions: Questions, opened: Answers) -> str:

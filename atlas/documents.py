@@ -8,7 +8,6 @@ dates that contradict, text in an encoding that cannot be told, files above 50 M
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 import re
@@ -23,7 +22,7 @@ from atlas.markdown import read_markdown
 from atlas.metadata import READER_VERSION, printable, relative
 from atlas.pdf import read_pdf
 from atlas.records import Document, Metadata, Reading
-from atlas.yaml_files import Located, YamlError, parse
+from atlas.yaml_files import Located, YamlError, meant, parse
 
 MARKDOWN = (".md", ".markdown")
 PDF = (".pdf",)
@@ -166,8 +165,7 @@ class _Fields:
             raise self.refuse("", "expected metadata as `key: value` lines")
         for key in value:
             if key not in KEYS:
-                near = difflib.get_close_matches(key, KEYS, 1)
-                hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(KEYS)}"
+                hint = meant(key, KEYS)
                 raise self.refuse(key, f"unknown key {key!r}; {hint}")
         return value
 

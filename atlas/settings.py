@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -14,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from atlas.errors import SettingsError
-from atlas.yaml_files import Located, YamlError, parse
+from atlas.yaml_files import Located, YamlError, meant, parse
 
 FILE_NAME = "atlas.yaml"
 WHOLE = ("section", "page")
@@ -179,9 +178,7 @@ def with_value(
     """
     known = [*_RANGES, *_CHOICES, "encoder", "reranker"]
     if name not in known:
-        meant = [*others, *known]
-        near = difflib.get_close_matches(name, meant, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(meant)}"
+        hint = meant(name, [*others, *known])
         raise SettingsError(f"{where}: unknown setting {name!r}; {hint}")
     if isinstance(getattr(settings, name), int) and isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -201,8 +198,7 @@ def _settings(path: Path, located: Located) -> Settings:
     for key, value in values.items():
         where = f"{path}:{located.line(key)}"
         if key not in known:
-            near = difflib.get_close_matches(key, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+            hint = meant(key, known)
             raise SettingsError(f"{where}: unknown setting {key!r}; {hint}")
         if value is None:
             continue
@@ -234,8 +230,7 @@ def _chat(path: str, located: Located, name: str, value: Any) -> Chat:
     for key, item in value.items():
         at = f"{path}:{located.line(name, key)}"
         if key not in known:
-            near = difflib.get_close_matches(str(key), known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+            hint = meant(key, known)
             if "key" in str(key).casefold() or key == "token":
                 hint = "a key never stands in a file; name its variable with api_key_env"
             raise SettingsError(f"{at}: unknown key in {name}: {str(key)!r}; {hint}")

@@ -6,6 +6,8 @@ any language, more than one document, files above 5 MB, nesting above 50 levels.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +44,12 @@ class Located:
             if place[:length] in self.lines:
                 return self.lines[place[:length]]
         return 1
+
+
+def meant(name: object, known: Sequence[str]) -> str:
+    """What to say of a name that is not known: the nearest one, or all of them."""
+    near = difflib.get_close_matches(str(name), known, 1)
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
 
 
 def parse(text: str, first_line: int = 1) -> Located:

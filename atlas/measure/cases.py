@@ -8,7 +8,6 @@ not in the documents it is labelled with.
 
 from __future__ import annotations
 
-import difflib
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from typing import Any, Literal
 
 from atlas.errors import CollectionError
 from atlas.records import Block, Document
-from atlas.yaml_files import Located, YamlError, parse
+from atlas.yaml_files import Located, YamlError, meant, parse
 
 KEYS = (
     "id", "core", "question", "kind", "reader", "date", "relevant", "evidence", "expect", "facts",
@@ -234,8 +233,7 @@ def _case(path: Path, located: Located, number: int, row: Any) -> Case:
         raise refuse("", f"case {number + 1} is no mapping; expected `id`, `question` and so on")
     for key in row:
         if key not in KEYS:
-            near = difflib.get_close_matches(key, KEYS, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(KEYS)}"
+            hint = meant(key, KEYS)
             raise refuse(key, f"unknown key {key!r}; {hint}")
 
     def text(key: str, needed: bool = False) -> str:

@@ -6,7 +6,6 @@ was not measured is not good.
 
 from __future__ import annotations
 
-import difflib
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 
 from atlas.errors import UsageError
 from atlas.measure.statistics import Estimate, Unscored
+from atlas.yaml_files import meant
 
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -42,8 +42,7 @@ def parse_gate(text: str, measures: Iterable[str]) -> Gate:
         raise UsageError(f"--gate {text!r}: expected a measure, >=, <=, > or <, and a number")
     known = tuple(measures)
     if match[1] not in known:
-        near = difflib.get_close_matches(match[1], known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+        hint = meant(match[1], known)
         raise UsageError(f"--gate {text!r}: unknown measure {match[1]!r}; {hint}")
     return Gate(measure=match[1], sign=match[2], bar=float(match[3]))
 

@@ -8,7 +8,6 @@ text that is not UTF-8.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import math
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from atlas.errors import CollectionError, NothingToMeasure, UsageError
-from atlas.yaml_files import Located, YamlError, parse
+from atlas.yaml_files import Located, YamlError, meant, parse
 
 KEYS = (
     "id", "kind", "question", "sources", "answer", "label", "reference", "history", "raters",
@@ -166,8 +165,7 @@ def _labelled(row: Any, file: Path, number: int, line_of: LineOf) -> Labelled:
         raise refuse("", f"label {number} is no mapping; expected question, sources, answer, label")
     for key in row:
         if key not in KEYS:
-            near = difflib.get_close_matches(str(key), KEYS, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(KEYS)}"
+            hint = meant(key, KEYS)
             raise refuse(str(key), f"unknown key {key!r}; {hint}")
     name = f"label {row.get('id', number)}"
 

@@ -10,7 +10,6 @@ text that is not UTF-8, files above 5 MB.
 
 from __future__ import annotations
 
-import difflib
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +19,7 @@ from typing import Literal, cast
 
 from atlas.errors import CollectionError, NothingToMeasure, UsageError
 from atlas.measure.facts import contains
-from atlas.yaml_files import Located, YamlError, parse
+from atlas.yaml_files import Located, YamlError, meant, parse
 
 FOLDER = "injections"
 Goal = Literal["override", "refuse", "claim", "reveal", "link"]
@@ -174,8 +173,7 @@ def _payload(file: Path, located: Located, place: int) -> Payload:
         raise refuse("", f"payload {place + 1} is no mapping; expected id, goal, text and signs")
     for key in row:
         if key not in KEYS:
-            near = difflib.get_close_matches(str(key), KEYS, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(KEYS)}"
+            hint = meant(key, KEYS)
             raise refuse(str(key), f"unknown key {key!r}; {hint}")
     name = f"payload {row.get('id', place + 1)}"
     for key in ("id", "text"):

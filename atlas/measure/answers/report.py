@@ -65,22 +65,9 @@ def as_json(summary: Summary, head: Mapping[str, Any], judged: Judged | None) ->
 def lines(summary: Summary, title: str, judged: Judged | None) -> Iterator[str]:
     """The report for a person."""
     yield from textwrap.wrap(title, WIDTH)
-    yield ""
-    yield from _arms(summary)
-    yield ""
-    yield from _gaps(summary)
-    yield ""
-    yield from _sweep(summary)
-    yield ""
-    yield from _wrong(summary)
-    yield ""
-    yield from _checks(summary)
-    yield ""
-    yield from _abstention(summary)
-    yield ""
-    yield from _kinds(summary)
-    yield ""
-    yield from _cost(summary)
+    for part in (_arms, _gaps, _sweep, _wrong, _checks, _abstention, _kinds, _cost):
+        yield ""
+        yield from part(summary)
     if judged is not None:
         yield ""
         yield from _judged(judged)

@@ -47,7 +47,7 @@ def serve(delay: float) -> None:
     """Answer until stdin ends; then print how many calls came and how many at once."""
     from chat_servers import FakeChat, answers
 
-    with FakeChat(answers(REPLY, delay=delay)) as server:
+    with FakeChat(answers(REPLY, delay=delay), keeps=True) as server:
         print(server.base_url, flush=True)
         for _ in sys.stdin:  # a line asks how far it is
             print(json.dumps({"calls": len(server.seen), "most": server.most_in_flight}))

@@ -65,8 +65,12 @@ class Exchange:
         self.handler.wfile.flush()
 
     def head(self, code: int = 200, **headers: str) -> None:
-        """Status line and headers; `_` in a name stands for `-`. The connection ends after it."""
-        lines = [f"HTTP/1.1 {code} Because", "Content-Type: application/json", "Connection: close"]
+        """Status line and headers; `_` in a name stands for `-`.
+
+        The connection ends after it, unless the server keeps connections.
+        """
+        lines = [f"HTTP/1.1 {code} Because", "Content-Type: application/json"]
+        lines += [] if self.server.keeps else ["Connection: close"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         self.send(("\r\n".join(lines) + "\r\n\r\n").encode())
 
@@ -240,12 +244,19 @@ class FakeChat:
     """Most chat requests at the same time."""
 
     def __init__(
-        self, *script: Behaviour, model: str = "fake", kind: str = "plain", window: Any = 4096
+        self,
+        *script: Behaviour,
+        model: str = "fake",
+        kind: str = "plain",
+        window: Any = 4096,
+        keeps: bool = False,
     ) -> None:
         self.script = script or (answers(),)
         self.model = model
         self.kind = kind
         self.window = window
+        self.keeps = keeps
+        """Whether connections stay open for the next request, as real servers do."""
         self.seen = []
         self.asked = []
         self.closing = threading.Event()
@@ -257,6 +268,8 @@ class FakeChat:
         self._lock = threading.Lock()
         self._in_flight = 0
         self._server = _Server(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = keeps
+        self._server.block_on_close = not keeps
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
         )
@@ -285,6 +298,7 @@ class FakeChat:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # the body must not wait for the head to arrive
 
             def log_message(self, format: str, *values: Any) -> None:
                 pass
@@ -296,7 +310,7 @@ class FakeChat:
                 self.respond()
 
             def respond(self) -> None:
-                self.close_connection = True
+                self.close_connection = not fake.keeps
                 data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 request = Seen(
                     method=self.command,

@@ -46,6 +46,7 @@ from atlas.scope import ScopeView
 from atlas.search import search
 from atlas.select import missing_products, prompt_order, select
 from atlas.settings import Chat, Settings
+from atlas.stores import open_store
 from atlas.words import content_terms, terms
 
 RANKED = 10
@@ -83,6 +84,7 @@ class Assistant:
         self.collection = collection
         self.settings = collection.settings
         self.index = index
+        self.store = open_store(collection.settings.store, index)
         self.encoder = encoder
         self.reranker = reranker
         self.chat = chat
@@ -283,7 +285,9 @@ class Assistant:
             vector = self._vector(asked.text)
         with clock.time("search"):
             wanted = content_terms(asked.text) or terms(asked.text)
-            found = search(wanted, vector, self.index, asked.statistics, self.settings, CANDIDATES)
+            found = search(
+                wanted, vector, self.index, self.store, asked.statistics, self.settings, CANDIDATES
+            )
         with clock.time("rerank"):
             return self._reranked(asked.text, found, asked.seen)
 

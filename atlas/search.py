@@ -23,6 +23,7 @@ from atlas.index import Index
 from atlas.keyword import ScopedBM25
 from atlas.records import Hit
 from atlas.settings import Settings
+from atlas.stores import Store
 
 CANDIDATES = 100
 """Blocks that either search may bring in; a fused ranking is never asked for more."""
@@ -32,43 +33,32 @@ def search(
     query_terms: Sequence[str],
     query_vector: NDArray[np.float32],
     index: Index,
+    store: Store,
     statistics: ScopedBM25,
     settings: Settings,
     limit: int,
 ) -> list[Hit]:
     """The best `limit` blocks in scope by fused score, ties by position in the collection.
 
-    `query_vector` has shape (d,) and unit length; `statistics` are those of the scope.
+    `query_vector` has shape (d,) and unit length; `statistics` are those of the scope; `store`
+    searches, and `index` holds the blocks.
     """
-    scope = np.flatnonzero(statistics.in_scope)
-    if not len(scope):
+    if not statistics.corpus_size:
         return []
-    count = max(limit, CANDIDATES)
-    keyword, matched = statistics.scores(query_terms)
-    near, cosines = nearest(index, query_vector, scope, count)
-    words = np.flatnonzero(matched)
-    if len(words) > count:
-        words = words[np.argsort(-keyword[words], kind="stable")[:count]]
-    cosine = dict(zip(near.tolist(), cosines.tolist(), strict=True))
-    missing = [int(number) for number in words if int(number) not in cosine]
-    if missing:
-        cosine.update(zip(missing, _cosines(index, query_vector, missing), strict=True))
-    best = float(keyword[words].max()) if len(words) else 0.0
+    found = store.candidates(query_terms, query_vector, statistics, max(limit, CANDIDATES))
+    best = float(found.keyword[found.matched].max()) if found.matched.any() else 0.0
+    words = found.keyword / best if best > 0 else found.matched.astype(np.float64)
     share = settings.vector_weight
-    scored = []
-    for number, value in cosine.items():
-        word_part = float(keyword[number]) / best if best > 0 else float(matched[number])
-        fused = share * max(value, 0.0) + (1 - share) * max(word_part, 0.0)
-        scored.append((-fused, number, value))
-    scored.sort()
+    fused = share * np.maximum(found.cosine, 0.0) + (1 - share) * np.maximum(words, 0.0)
+    order = np.lexsort((found.numbers, -fused))[:limit]
     hits = [
         Hit(
-            block=index.block(number),
-            keyword_score=float(keyword[number]),
-            vector_score=float(value),
-            fused_score=-negative,
+            block=index.block(int(found.numbers[place])),
+            keyword_score=float(found.keyword[place]),
+            vector_score=float(found.cosine[place]),
+            fused_score=float(fused[place]),
         )
-        for negative, number, value in scored[:limit]
+        for place in order
     ]
     return _towards_sections(hits, settings.section_weight)
 
@@ -87,26 +77,3 @@ def _towards_sections(hits: Sequence[Hit], share: float) -> list[Hit]:
         for hit in hits
     ]
     return sorted(moved, key=lambda hit: -hit.fused_score)
-
-
-def nearest(
-    index: Index, query: NDArray[np.float32], scope: NDArray[np.int64], count: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The `count` blocks of a scope nearest to a vector: numbers and cosines, best first."""
-    import faiss
-
-    count = min(count, len(scope))
-    if len(scope) == len(index):
-        cosines, numbers = index.vectors.search(query[None, :], count)
-    else:
-        mask = np.zeros(len(index), bool)
-        mask[scope] = True
-        selector = faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))  # type: ignore[call-arg, arg-type]
-        parameters = faiss.SearchParameters(sel=selector)  # type: ignore[call-arg]
-        cosines, numbers = index.vectors.search(query[None, :], count, params=parameters)
-    kept = numbers[0] >= 0
-    return numbers[0][kept], cosines[0][kept]
-
-
-def _cosines(index: Index, query: NDArray[np.float32], numbers: list[int]) -> list[float]:
-    return [float(index.vectors.reconstruct(number) @ query) for number in numbers]

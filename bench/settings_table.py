@@ -103,7 +103,13 @@ def asked(assistant: Assistant, cases: Sequence[Case], stop_words: bool) -> list
         wanted = terms(read.text) if stop_words else content_terms(read.text) or terms(read.text)
         vector = assistant.encoder.encode_question(read.text)
         hits = search(
-            wanted, vector, assistant.index, read.statistics, assistant.settings, CANDIDATES
+            wanted,
+            vector,
+            assistant.index,
+            assistant.store,
+            read.statistics,
+            assistant.settings,
+            CANDIDATES,
         )
         found.append(
             Asked(

@@ -16,8 +16,9 @@ from atlas import search as module
 from atlas.index import Index
 from atlas.keyword import ScopedBM25
 from atlas.records import Hit
-from atlas.search import nearest, search
+from atlas.search import search
 from atlas.settings import Settings
+from atlas.stores.local import LocalStore, nearest
 from atlas.words import terms
 
 WORDS = "saddle lock chain frame wheel brake light bell pump crank".split()
@@ -60,7 +61,7 @@ def found(
 ) -> list[Hit]:
     settings = replace(Settings(), vector_weight=weight)
     asked = vector("the bell of the crank") if near is None else near
-    return search(query, asked, index, scope_of(index, scope), settings, limit)
+    return search(query, asked, index, LocalStore(index), scope_of(index, scope), settings, limit)
 
 
 def number(index: Index, hit: Hit) -> int:
@@ -98,7 +99,8 @@ def test_a_block_moves_towards_the_best_of_its_section(
 
     def fused(share: float) -> dict[str, float]:
         settings = replace(Settings(), section_weight=share)
-        hits = search(["saddl", "leather"], asked, made.index, keyword, settings, 100)
+        query = ["saddl", "leather"]
+        hits = search(query, asked, made.index, made.store, keyword, settings, 100)
         assert [h.fused_score for h in hits] == sorted((h.fused_score for h in hits), reverse=True)
         return {hit.block.ref: hit.fused_score for hit in hits}
 

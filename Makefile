@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export Q ?= How long is the battery of a C-3 under warranty?
 
-.PHONY: ask test check chat-demo pdfs bench help-blocks clean
+.PHONY: ask test check chat-demo pdfs bench size peers stress hold help-blocks clean
 
 ask: .venv/installed
 	@$(BIN)/python -m atlas ask "$$Q"
@@ -28,6 +28,19 @@ bench: .venv/tests-installed
 	$(BIN)/python bench/coverage.py
 	$(BIN)/python bench/corrected_coverage.py
 	$(BIN)/python bench/answers_speed.py
+	$(BIN)/python bench/stores.py
+
+size: .venv/tests-installed
+	$(BIN)/python bench/size.py
+
+peers: .venv/tests-installed
+	$(BIN)/python bench/peers/run.py
+
+stress: .venv/tests-installed
+	$(BIN)/python bench/stress.py ../shared/data/pdf-stress ../shared/data/attacks
+
+hold: .venv/tests-installed
+	$(BIN)/python bench/hold.py
 
 help-blocks: .venv/tests-installed
 	$(BIN)/python tools/help_blocks.py

@@ -18,7 +18,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import date
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -41,7 +40,7 @@ from atlas.keyword import ScopedBM25
 from atlas.models import ChatModel, Encoder, Reranker, load_both, load_chat, load_encoder
 from atlas.reading import Understood, read
 from atlas.records import Answer, Block, Draft, Hit, Scope, Selection, Trace
-from atlas.rerank import rerank
+from atlas.rerank import ReadPairs, Score, pairs_read, rerank, within_reach
 from atlas.scope import ScopeView
 from atlas.search import search
 from atlas.select import missing_products, prompt_order, select
@@ -58,7 +57,7 @@ READINGS_KEPT = 8
 TEXTS_COUNTED = 4096
 NEAR = 0.5
 """Share of the best score from which another product's block is supplied for comparison."""
-TRACED_SETTINGS = ("k", "depth", "min_score", "vector_weight", "rerank_weight")
+TRACED_SETTINGS = ("k", "depth", "rerank_reach", "min_score", "vector_weight", "rerank_weight")
 SCORES = ("keyword_score", "vector_score", "fused_score", "rerank_score")
 SHORT_WORD_TOKENS = 3
 """Tokens of one word that the encoder's vocabulary holds whole: itself and two markers."""
@@ -91,6 +90,7 @@ class Assistant:
         self.repeat = 0
         """Number of the repetition, for measuring the spread of a chat model."""
         self._lock = threading.RLock()
+        self._pairs = ReadPairs()
         self._statistics: OrderedDict[tuple[object, ...], ScopedBM25] = OrderedDict()
         self._last: tuple[str, NDArray[np.float32]] = ("", np.zeros(0, np.float32))
         self._read: OrderedDict[tuple[object, ...], Understood] = OrderedDict()
@@ -147,6 +147,7 @@ class Assistant:
         where: TracebackType | None,
     ) -> None:
         self._statistics.clear()
+        self.store.close()
 
     # ---- the three doors --------------------------------------------------------------------
 
@@ -180,7 +181,7 @@ class Assistant:
                 for block in blocks
             ]
             with clock.time("rerank"):
-                ranked = rerank(asked.text, hits, self.reranker, 1.0)
+                ranked = rerank(asked.text, hits, self._reads(), 1.0)
             selection = Selection(kept=tuple(ranked), dropped=(), tokens=self._tokens(ranked))
         if blocks or self.chat is None:
             return self._answered(asked, ranked, selection, ranked, clock)
@@ -219,11 +220,11 @@ class Assistant:
         rows = {row["ref"]: row for row in (*trace["context"], *trace["dropped"])}
         hits = [
             Hit(
-                block=self.index.block(self._numbers[ref]),
+                block=self.index.block(number),
                 **{name: rows[ref][name] for name in SCORES},
             )
             for ref in trace["ranked"]
-            if ref in rows and ref in self._numbers
+            if ref in rows and (number := self.index.number_of(ref)) is not None
         ]
         selection = self._select(hits, asked.seen, settings)
         supplied = tuple(self._supplied(hits, selection, asked))
@@ -243,6 +244,11 @@ class Assistant:
         other._read, other._fingerprint = OrderedDict(), None
         return other
 
+    def forget_pairs(self) -> None:
+        """Let the next question cost what it costs after opening; for measuring."""
+        with self._lock:
+            self._pairs.forget()
+
     def _tokens(self, supplied: Sequence[Hit]) -> int:
         return sum(self._count_tokens(hit.block.text) for hit in supplied)
 
@@ -253,11 +259,6 @@ class Assistant:
                 self._counted.clear()
             self._counted[text] = self.encoder.count_tokens(text)
         return self._counted[text]
-
-    @cached_property
-    def _numbers(self) -> dict[str, int]:
-        """Block reference -> number in the index."""
-        return {self.index.block(number).ref: number for number in range(len(self.index))}
 
     # ---- stages -----------------------------------------------------------------------------
 
@@ -307,19 +308,22 @@ class Assistant:
         return self.encoder.count_tokens(word) <= SHORT_WORD_TOKENS
 
     def _reranked(self, question: str, found: Sequence[Hit], seen: ScopeView) -> list[Hit]:
-        """The first `depth` hits reranked, and the best of each product if none is named."""
-        depth = self.settings.depth
-        chosen = list(found[:depth])
+        """The hits within reach reranked, and the best of each product if none is named."""
+        chosen = list(found[: self.settings.depth])
+        score = self._reads()
+        if score is not None:
+            chosen = within_reach(question, chosen, score, self.settings.rerank_reach)
         if not seen.products:
             chosen += missing_products(found, chosen)
         seen_refs = {hit.block.ref for hit in chosen}
         rest = [hit for hit in found if hit.block.ref not in seen_refs]
-        ranked = rerank(question, chosen, self.reranker, self.settings.rerank_weight)
+        ranked = rerank(question, chosen, score, self.settings.rerank_weight)
         return ranked + rest[: max(0, RANKED - len(ranked))]
 
     def _select(self, scored: Sequence[Hit], seen: ScopeView, settings: Settings) -> Selection:
-        documents = set(self.index.block_document[seen.blocks].tolist())
-        return select(scored, settings, len(documents) == 1, self._count_tokens)
+        documents = self.index.block_document[seen.blocks]  # ascending
+        one = len(documents) > 0 and documents[0] == documents[-1]
+        return select(scored, settings, bool(one), self._count_tokens)
 
     def _supplied(self, hits: Sequence[Hit], selection: Selection, asked: Understood) -> list[Hit]:
         """The kept hits; for a question without a product, the best hit of every other product
@@ -344,7 +348,7 @@ class Assistant:
         return supplied
 
     def _document_blocks(self, block: Block, seen: ScopeView) -> list[Block]:
-        number = self.index.ids.index(block.document)
+        number = self.index.numbers[block.document.casefold()]
         return [self.index.block(n) for n in self.index.blocks_of(number) if seen.blocks[n]]
 
     def _draft(self, asked: Understood, supplied: Sequence[Hit]) -> Draft:
@@ -390,12 +394,16 @@ class Assistant:
             product_terms=frozenset(t for name in asked.seen.products for t in terms(name)),
         )
 
+    def _reads(self) -> Score | None:
+        """What scores pairs of question and block; None without a reranker."""
+        return None if self.reranker is None else self._score
+
     def _score(self, pairs: Sequence[tuple[str, str]]) -> Sequence[float]:
         """Logits of pairs; without a reranker, cosines stretched to a similar range."""
         if not pairs:
             return []
         if self.reranker is not None:
-            return [float(value) for value in self.reranker.score_pairs(pairs)]
+            return self._pairs.score(pairs, self.reranker)
         return [30 * self._cosine(question, text) - 20 for question, text in pairs]
 
     def _cosine(self, question: str, text: str) -> float:
@@ -452,6 +460,7 @@ class Assistant:
             cause=proposed.cause or None,
             chat=asdict(proposed.chat) if proposed.chat is not None else None,
             tokens=tokens,
+            pairs=pairs_read(hits),
             settings={name: getattr(settings, name) for name in TRACED_SETTINGS},
             fingerprints=self.fingerprints(),
             time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -472,6 +481,8 @@ class Assistant:
             if self.reranker
             else None,
             "index": self.index.folder.name,
+            "store": self.store.name,
+            "keyword_statistics": self.store.keyword_statistics,
             "settings": self._settings_fingerprint(),
             "chat": self.chat.fingerprint if self.chat else None,
             "prompt": chat_answers.PROMPT_VERSION if self.chat else None,
@@ -501,7 +512,8 @@ def current_index(
     """The collection's index, built or brought up to date first where that is needed."""
     try:
         index = open_index(collection)
-    except IndexDamagedError:
+    except IndexDamagedError as error:
+        told(f"{error} (done now)")
         index = None
     if index is None or why_stale(collection, index):
         if index is not None:

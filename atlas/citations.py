@@ -142,6 +142,7 @@ def _numbered(
 
 def _citation(number: int, block: Block, quotes: dict[str, None]) -> Citation:
     page, in_file = block.page_label, block.page
+    hidden = dict.fromkeys(reason for quote in quotes if (reason := block.hidden_in(quote)))
     if in_file is not None and page != str(in_file):
         page = f"{page} (page {in_file} of the file)" if page else str(in_file)
     return Citation(
@@ -152,6 +153,7 @@ def _citation(number: int, block: Block, quotes: dict[str, None]) -> Citation:
         section=" > ".join(block.titles),
         page=page,
         quote=" … ".join(quotes),
+        hidden=", ".join(hidden),
     )
 
 

@@ -54,8 +54,12 @@ def read_document(path: Path, root: Path) -> Document:
     """Read one file below the collection `root`. Raises DocumentError."""
     content_hash = file_hash(path)
     if path.suffix.lower() in PDF:
-        located = _load(sidecar(path), _text(sidecar(path))[0]) if sidecar(path).is_file() else None
+        beside = sidecar(path)
+        text, warning = _text(beside) if beside.is_file() else ("", ())
+        located = _load(beside, text) if beside.is_file() else None
         reading = read_pdf(path)
+        told = (f"the metadata in {beside.name} {words}" for words in warning)
+        reading = replace(reading, warnings=(*told, *reading.warnings))
     else:
         text, warning = _text(path)
         located, body = _front_matter(path, text)
@@ -69,6 +73,7 @@ def read_document(path: Path, root: Path) -> Document:
         page_labels=reading.page_labels,
         warnings=reading.warnings,
         content_hash=content_hash,
+        page_verdicts=reading.page_verdicts,
     )
 
 
@@ -107,7 +112,9 @@ def _text(path: Path) -> tuple[str, tuple[str, ...]]:
             ) from None
         warnings = ("is not UTF-8 and was read as Windows-1252; save it as UTF-8",)
     if "\0" in text:
-        raise DocumentError(path, "holds binary data, not Markdown text")
+        line = 1 + text.count("\n", 0, text.index("\0"))
+        problem = "holds binary data (a zero byte), not text; save it as UTF-8"
+        raise DocumentError(path, f"{path.name}:{line}: {problem}")
     return text.replace("\r\n", "\n").replace("\r", "\n"), warnings
 
 

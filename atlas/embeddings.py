@@ -10,9 +10,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import sqlite3
+import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,94 +23,120 @@ from numpy.typing import NDArray
 from atlas.models import Encoder
 
 BATCH = 32
-"""Texts between two commits: what a kill can cost."""
+"""Texts that are encoded between two looks at the clock."""
+KEPT_AFTER_SECONDS = 1.0
+"""Age of computed vectors from which they are written to the disk: what a kill can cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """The vectors of some texts."""
+
+    vectors: NDArray[np.float32]
+    """Unit vectors, shape (texts, dimension)."""
+    tokens: NDArray[np.int32]
+    """Tokens of each text before any cut, shape (texts,)."""
+    computed: int
+    """Texts whose vector was not known."""
 
 
 class EmbeddingCache:
-    """Vectors of texts by one encoder."""
+    """Vectors of texts by one encoder. Use it with `with`."""
 
-    def __init__(self, state: Path, fingerprint: str, dimension: int) -> None:
+    def __init__(self, state: Path, encoder: Encoder) -> None:
         self.path = state / "embeddings.sqlite"
-        self.fingerprint = fingerprint
-        self.dimension = dimension
+        self.encoder = encoder
+        self._store = self._open()
+        self._kept_at = time.monotonic()
 
-    def fill(
+    def __enter__(self) -> EmbeddingCache:
+        return self
+
+    def __exit__(
         self,
-        texts: Sequence[str],
-        load: Callable[[], Encoder],
-        done: Callable[[int], None] = lambda count: None,
-    ) -> tuple[NDArray[np.float32], int]:
-        """Unit vectors (len(texts), dimension), and how many of them had to be computed.
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self._commit()
+        self._store.close()
 
-        `load` gives the encoder and is called only where something is missing; `done(n)` is
-        called as n more texts have their vectors.
-        """
-        vectors = np.zeros((len(texts), self.dimension), np.float32)
-        with self._open() as store:
-            missing: dict[str, list[int]] = {}
-            for place, text in enumerate(texts):
-                vector = self._known(store, text)
-                if vector is None:
-                    missing.setdefault(text, []).append(place)
-                else:
-                    vectors[place] = vector
-                    done(1)
-            if not missing:
-                return vectors, 0
-            encoder = load()
-            todo = list(missing)
-            for first in range(0, len(todo), BATCH):
-                batch = todo[first : first + BATCH]
-                for text, vector in zip(batch, encoder.encode_documents(batch), strict=True):
-                    vectors[missing[text]] = vector
-                    done(len(missing[text]))
-                self._keep(store, batch, [vectors[missing[text][0]] for text in batch])
-            return vectors, sum(len(places) for places in missing.values())
+    def fill(self, texts: Sequence[str], done: Callable[[int], None] = lambda n: None) -> Filled:
+        """The vectors of texts; `done(n)` is called as n more have theirs."""
+        vectors = np.zeros((len(texts), self.encoder.dimension), np.float32)
+        tokens = np.zeros(len(texts), np.int32)
+        missing: dict[str, list[int]] = {}
+        for place, text in enumerate(texts):
+            known = self._known(text)
+            if known is None:
+                missing.setdefault(text, []).append(place)
+            else:
+                vectors[place], tokens[place] = known
+        todo = list(missing)
+        done(len(texts) - sum(map(len, missing.values())))
+        for first in range(0, len(todo), BATCH):
+            batch = todo[first : first + BATCH]
+            rows = []
+            for text, vector in zip(batch, self.encoder.encode_documents(batch), strict=True):
+                count = self.encoder.count_tokens(text)
+                vectors[missing[text]], tokens[missing[text]] = vector, count
+                data = vector.tobytes() + count.to_bytes(4, "little")
+                rows.append((self.encoder.fingerprint, _digest(text), data + _crc(data)))
+                done(len(missing[text]))
+            self._keep(rows)
+        return Filled(
+            vectors=vectors, tokens=tokens, computed=sum(len(p) for p in missing.values())
+        )
 
-    def _known(self, store: sqlite3.Connection, text: str) -> NDArray[np.float32] | None:
-        """The vector as it was kept, or None where it is missing or not what was kept."""
+    def _known(self, text: str) -> tuple[NDArray[np.float32], int] | None:
+        """Vector and tokens as they were kept, or None where they are missing or not what was
+        kept."""
         try:
-            row = store.execute(
+            row = self._store.execute(
                 "SELECT vector FROM vectors WHERE model = ? AND text = ?",
-                (self.fingerprint, _digest(text)),
+                (self.encoder.fingerprint, _digest(text)),
             ).fetchone()
         except sqlite3.Error:
             return None
-        if row is None or not isinstance(row[0], bytes) or len(row[0]) != 4 * self.dimension + 4:
+        size = 4 * self.encoder.dimension
+        if row is None or not isinstance(row[0], bytes) or len(row[0]) not in (size + 4, size + 8):
             return None
         data, check = row[0][:-4], row[0][-4:]
-        return np.frombuffer(data, np.float32) if _crc(data) == check else None
+        if _crc(data) != check:
+            return None
+        vector = np.frombuffer(data, np.float32, self.encoder.dimension)
+        if len(data) == size:  # kept before tokens were
+            return vector, self.encoder.count_tokens(text)
+        return vector, int.from_bytes(data[-4:], "little")
 
-    def _keep(
-        self,
-        store: sqlite3.Connection,
-        texts: Sequence[str],
-        vectors: Sequence[NDArray[np.float32]],
-    ) -> None:
-        rows = []
-        for text, vector in zip(texts, vectors, strict=True):
-            data = vector.tobytes()
-            rows.append((self.fingerprint, _digest(text), data + _crc(data)))
-        with contextlib.suppress(sqlite3.Error), store:  # a full disk: the next run computes again
-            store.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+    def _keep(self, rows: Sequence[tuple[str, bytes, bytes]]) -> None:
+        try:
+            self._store.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+            if time.monotonic() - self._kept_at >= KEPT_AFTER_SECONDS:
+                self._commit()
+        except sqlite3.Error:  # a full disk: the next run computes again
+            with contextlib.suppress(sqlite3.Error):
+                self._store.rollback()
 
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _commit(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self._store.commit()
+        self._kept_at = time.monotonic()
+
+    def _open(self) -> sqlite3.Connection:
         """The cache file, or a cache in memory where the file cannot be used."""
         try:
-            store = self._connect(str(self.path))
+            return self._connect(str(self.path))
         except sqlite3.OperationalError:  # cannot be opened, locked, disk full: not damaged
-            store = self._connect(":memory:")
+            return self._connect(":memory:")
         except sqlite3.DatabaseError:
             for name in (self.path.name, f"{self.path.name}-journal"):
                 with contextlib.suppress(OSError):
                     self.path.with_name(name).unlink()
             try:
-                store = self._connect(str(self.path))
+                return self._connect(str(self.path))
             except sqlite3.DatabaseError:
-                store = self._connect(":memory:")
-        with contextlib.closing(store):
-            yield store
+                return self._connect(":memory:")
 
     @staticmethod
     def _connect(path: str) -> sqlite3.Connection:

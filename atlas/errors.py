@@ -8,6 +8,7 @@ AtlasError                    one line for a person, and an exit code
 ├── ModelError           (2)  a model that is missing, damaged or of the wrong kind
 ├── ChatError            (3)  a chat model that gave no whole answer, with the cause by name
 ├── IndexDamagedError    (2)  a file of the index is not what the manifest says
+├── StoreError           (2)  the server of a store does not answer, or not as it should
 └── NothingToMeasure     (4)  no question, no case, no label was left to score
 
 A message says what was found, where, what was expected and what to do. Anything else that is
@@ -81,6 +82,10 @@ class ChatError(AtlasError):
 
 class IndexDamagedError(AtlasError):
     """A file of the index is missing, cut short or changed since it was written."""
+
+
+class StoreError(AtlasError):
+    """The server behind a store cannot be reached, refuses, or answers what cannot be used."""
 
 
 class NothingToMeasure(AtlasError):

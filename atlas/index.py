@@ -10,12 +10,14 @@ A reader holds a shared lock on its generation, which is kept as long as anybody
     documents.jsonl    metadata, text and sections of every document;  document_ends.npy
     blocks.jsonl       every block;                                    block_ends.npy
     profiles.json      the distinct (products, readers, dates), and who supersedes whom
-    block_profile.npy  the profile of every block;                     block_document.npy
-    vectors.faiss      one unit vector per block
+    ids.json           the documents' ids
+    block_profile.npy  the profile of every block;   block_document.npy and block_section.npy too
+    vectors.faiss      one unit vector per block;    graph.faiss (vectors.py)
     terms.bin, …       the postings (keyword.py)
 
-Opening checks the schema, every file's size, and its checksum where the file is new to this
-machine. Damage is named and never answered from.
+index_writing.py writes them, and index_json.py knows the rows. Opening checks the schema, every
+file's size, and its checksum where the file is new to this machine. Damage is named and never
+answered from.
 """
 
 from __future__ import annotations
@@ -26,11 +28,9 @@ import hashlib
 import json
 import os
 import re
-import secrets
-import shutil
 import weakref
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -39,15 +39,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from atlas.arrays import mapped
 from atlas.errors import IndexDamagedError
-from atlas.keyword import Postings, build_postings
-from atlas.metadata import metadata_from_json, metadata_json
-from atlas.models.verified import Verified, sha256, write_whole
-from atlas.records import Block, Document, Section, Unit
+from atlas.index_json import block_from_json, document_from_json
+from atlas.keyword import Postings
+from atlas.models.verified import Verified
+from atlas.records import Block, Document
+from atlas.vectors import GRAPH, Vectors
 
-SCHEMA = 1
-
-
+SCHEMA = 2
 BLOCKS_KEPT = 4096
 
 
@@ -72,206 +72,8 @@ class Source:
     """The document's number in the index, or None where the file was skipped."""
     reason: str = ""
     content_hash: str = ""
-
-
-# ---- writing --------------------------------------------------------------------------------
-
-
-def write_index(
-    folder: Path,
-    *,
-    documents: Sequence[Document],
-    blocks: Sequence[Sequence[Block]],
-    keyword_terms: Sequence[Sequence[str]],
-    vectors: NDArray[np.float32],
-    sources: Sequence[Source],
-    about: dict[str, Any],
-) -> Path:
-    """Write a generation into `folder` and bring it into use.
-
-    `blocks[i]` are those of `documents[i]`; `keyword_terms` and the rows of `vectors` (n, d) follow
-    them in one sequence. `about` goes into the manifest. Returns the generation's folder. Raises
-    OSError, and then the old generation stays in use.
-    """
-    import faiss
-
-    folder.mkdir(parents=True, exist_ok=True)
-    place = folder / f"g-{secrets.token_hex(6)}"
-    try:
-        place.mkdir()
-        flat = [block for group in blocks for block in group]
-        _write_lines(place, "document", (_document_json(document) for document in documents))
-        _write_lines(place, "block", (_block_json(block) for block in flat))
-        profiles, numbers = _profiles(documents)
-        counts = [len(group) for group in blocks]
-        np.save(place / "block_profile.npy", np.repeat(np.array(numbers, np.int32), counts))
-        np.save(
-            place / "block_document.npy", np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-        )
-        _dump(
-            place / "profiles.json",
-            {
-                "profiles": [asdict(profile) for profile in profiles],
-                "supersedes": _supersedes(documents),
-                "ids": [document.id for document in documents],
-            },
-        )
-        _dump(place / "sources.json", [asdict(source) for source in sources])
-        build_postings(keyword_terms, place)
-        index = faiss.IndexFlatIP(vectors.shape[1])
-        index.add(np.ascontiguousarray(vectors, np.float32))
-        # FAISS's own writer only prints that the disk is full where it fails on closing the file.
-        (place / "vectors.faiss").write_bytes(faiss.serialize_index(index).data)
-        files = {
-            path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)}
-            for path in sorted(place.iterdir())
-        }
-        manifest = {
-            "schema": SCHEMA,
-            **about,
-            "documents": len(documents),
-            "blocks": len(flat),
-            "dimension": int(vectors.shape[1]),
-            "files": files,
-        }
-        _dump(place / "manifest.json", manifest)
-        for path in place.iterdir():
-            _flush(path)
-        _flush(place)
-        checksum = sha256(place / "manifest.json")
-        write_whole(folder / "CURRENT", f"{place.name} {checksum}".encode(), flush=True)
-        _flush(folder)
-    except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
-        raise
-    remove_unused(folder, place.name)
-    return place
-
-
-def remove_unused(folder: Path, current: str) -> None:
-    """Remove the generations below `folder` that are not `current` and that nobody reads."""
-    for part in folder.glob("CURRENT.*.tmp"):  # a writer was killed while it wrote
-        part.unlink(missing_ok=True)
-    for other in folder.glob("g-*"):
-        if other.name == current:
-            continue
-        lock = None
-        with contextlib.suppress(BlockingIOError):
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                lock = _lock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(other, ignore_errors=True)
-        if lock is not None:
-            os.close(lock)
-
-
-def _lock(folder: Path, kind: int) -> int:
-    """A handle that locks a folder until it is closed. Raises BlockingIOError, OSError."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(handle, kind)
-    except BlockingIOError:
-        os.close(handle)
-        raise
-    except OSError:
-        pass  # a file system without locks: as if nobody else were there
-    return handle
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-
-
-def _dump(path: Path, value: Any) -> None:
-    path.write_bytes(_json(value).encode("utf-8", "surrogatepass"))
-
-
-def _write_lines(folder: Path, name: str, rows: Iterator[dict[str, Any]]) -> None:
-    ends: list[int] = []
-    position = 0
-    with (folder / f"{name}s.jsonl").open("wb") as file:
-        for row in rows:
-            # A PDF may hold half a surrogate pair, which json.loads reads back from bytes.
-            position += file.write(_json(row).encode("utf-8", "surrogatepass") + b"\n")
-            ends.append(position)
-    np.save(folder / f"{name}_ends.npy", np.array(ends, np.int64))
-
-
-def _profiles(documents: Sequence[Document]) -> tuple[list[Profile], list[int]]:
-    numbers: dict[Profile, int] = {}
-    of_document = []
-    for document in documents:
-        metadata = document.metadata
-        profile = Profile(
-            products=metadata.products,
-            readers=metadata.readers,
-            valid_from=metadata.valid_from,
-            valid_to=metadata.valid_to,
-        )
-        of_document.append(numbers.setdefault(profile, len(numbers)))
-    return list(numbers), of_document
-
-
-def _supersedes(documents: Sequence[Document]) -> list[tuple[int, int]]:
-    number = {document.id.casefold(): place for place, document in enumerate(documents)}
-    return [
-        (place, number[older.casefold()])
-        for place, document in enumerate(documents)
-        for older in document.metadata.supersedes
-        if older.casefold() in number
-    ]
-
-
-def _document_json(document: Document) -> dict[str, Any]:
-    return {
-        "metadata": metadata_json(document.metadata),
-        "text": document.text,
-        "sections": [
-            [section.number, section.titles, [_unit_json(unit) for unit in section.units]]
-            for section in document.sections
-        ],
-        "page_labels": document.page_labels,
-        "warnings": document.warnings,
-        "content_hash": document.content_hash,
-    }
-
-
-def _unit_json(unit: Unit) -> list[Any]:
-    return [unit.kind, unit.start, unit.end, unit.page, unit.header]
-
-
-def _unit(row: list[Any]) -> Unit:
-    kind, start, end, page, header = row
-    return Unit(
-        kind=kind, start=start, end=end, page=page, header=tuple(header) if header else None
-    )
-
-
-def _block_json(block: Block) -> dict[str, Any]:
-    return {
-        "document": block.document,
-        "section": block.section,
-        "piece": block.piece,
-        "title": block.title,
-        "titles": block.titles,
-        "text": block.text,
-        "start": block.start,
-        "end": block.end,
-        "units": [_unit_json(unit) for unit in block.units],
-        "page": block.page,
-        "page_label": block.page_label,
-        "products": block.products,
-    }
-
-
-# ---- reading --------------------------------------------------------------------------------
+    warnings: tuple[str, ...] = ()
+    """What a person should know about the document though it was read."""
 
 
 class Index:
@@ -282,22 +84,24 @@ class Index:
         self.manifest = manifest
         self.postings = Postings(folder)
         self._blocks: dict[int, Block] = {}
-        self._block_ends = self._array("block_ends.npy")
-        self.block_profile = self._array("block_profile.npy")
-        self.block_document = self._array("block_document.npy")
+        self._handles: dict[str, int] = {}
+        self._block_ends = mapped(folder / "block_ends.npy")
+        self.block_profile = mapped(folder / "block_profile.npy")
+        self.block_document = mapped(folder / "block_document.npy")
+        self._block_section = mapped(folder / "block_section.npy")
         rules = json.loads((folder / "profiles.json").read_bytes())
         self.profiles = tuple(_profile(values) for values in rules["profiles"])
         self.supersedes: list[tuple[int, int]] = [(new, old) for new, old in rules["supersedes"]]
-        self.ids: list[str] = rules["ids"]
         self._held: weakref.finalize[[int], Index] | None = None
 
     def __len__(self) -> int:
         return len(self._block_ends)
 
     @classmethod
-    def open(cls, folder: Path, state: Path) -> Index | None:
+    def open(cls, folder: Path, state: Path, *, afresh: bool = False) -> Index | None:
         """The generation in use below `folder`, or None where none was ever made.
 
+        `afresh` hashes every file, also those that were checked before and have the same stamp.
         Raises IndexDamagedError naming the file and the way out.
         """
         current = folder / "CURRENT"
@@ -312,7 +116,9 @@ class Index:
             if named is None:
                 raise damaged(current, "does not name a generation")
             try:
-                return cls._open(folder / named[1], state, named[2])
+                return cls._open(
+                    folder / named[1], Verified(state / "indexes", afresh=afresh), named[2]
+                )
             except IndexDamagedError:
                 with contextlib.suppress(OSError, UnicodeError):
                     if current.read_text(encoding="ascii") != text:
@@ -321,15 +127,15 @@ class Index:
         raise damaged(current, "changes faster than it can be read")
 
     @classmethod
-    def _open(cls, place: Path, state: Path, checksum: str) -> Index:
+    def _open(cls, place: Path, verified: Verified, checksum: str) -> Index:
         try:
-            lock = _lock(place, fcntl.LOCK_SH)
+            lock = lock_folder(place, fcntl.LOCK_SH)
         except OSError as error:
             raise damaged(
                 place.parent / "CURRENT", f"names {place.name}: {error.strerror}"
             ) from None
         try:
-            index = cls(place, _verified(place, state, checksum))
+            index = cls(place, _verified(place, verified, checksum))
         except BaseException as error:
             os.close(lock)
             if isinstance(error, OSError | ValueError | KeyError | TypeError):
@@ -353,28 +159,12 @@ class Index:
         return known
 
     def _read_block(self, number: int) -> Block:
-        values = json.loads(self._line("block", self._block_ends, number))
-        values["units"] = tuple(_unit(row) for row in values["units"])
-        values["titles"] = tuple(values["titles"])
-        values["products"] = tuple(values["products"])
-        return Block(**values)
+        return block_from_json(json.loads(self._line("block", self._block_ends, number)))
 
     def document(self, number: int) -> Document:
         """Document `number`, with its whole text."""
-        values = json.loads(self._line("document", self._array("document_ends.npy"), number))
-        return Document(
-            metadata=metadata_from_json(values["metadata"]),
-            text=values["text"],
-            sections=tuple(
-                Section(
-                    number=section, titles=tuple(titles), units=tuple(_unit(row) for row in units)
-                )
-                for section, titles, units in values["sections"]
-            ),
-            page_labels=tuple(values["page_labels"]),
-            warnings=tuple(values["warnings"]),
-            content_hash=values["content_hash"],
-        )
+        ends = mapped(self.folder / "document_ends.npy")
+        return document_from_json(json.loads(self._line("document", ends, number)))
 
     def blocks_of(self, document: int) -> range:
         """The numbers of a document's blocks."""
@@ -386,39 +176,70 @@ class Index:
         return (self.document(number) for number in range(len(self.ids)))
 
     @cached_property
+    def ids(self) -> list[str]:
+        """The documents' ids in order."""
+        ids: list[str] = json.loads((self.folder / "ids.json").read_bytes())
+        return ids
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Document id, case-folded -> the document's number."""
+        return {name.casefold(): number for number, name in enumerate(self.ids)}
+
+    def number_of(self, ref: str) -> int | None:
+        """The number of the block with a reference such as `WARR-2-p0`, or None without one."""
+        match = re.fullmatch(r"(.+)-(\d+)-p(\d+)", ref, re.DOTALL)
+        document = self.numbers.get(match[1].casefold()) if match else None
+        if match is None or document is None:
+            return None
+        own = self.blocks_of(document)
+        sections = self._block_section[own.start : own.stop]
+        number = own.start + int(np.searchsorted(sections, int(match[2]))) + int(match[3])
+        return number if number in own and self.block(number).ref == ref else None
+
+    @cached_property
     def sources(self) -> tuple[Source, ...]:
         """The collection's files as they were."""
         rows = json.loads((self.folder / "sources.json").read_bytes())
-        return tuple(Source(**row) for row in rows)
+        return tuple(Source(**row | {"warnings": tuple(row["warnings"])}) for row in rows)
 
     @cached_property
-    def vectors(self) -> Any:
-        """The FAISS index, memory-mapped; inner products of unit vectors are cosines."""
-        import faiss
-
-        path = self.folder / "vectors.faiss"
+    def vectors(self) -> Vectors:
+        """The vectors of the blocks, memory-mapped, to be searched."""
+        graph = GRAPH in self.manifest["files"]
         try:
-            index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
-        except RuntimeError:
-            raise damaged(path, "is no FAISS index") from None
-        if index.ntotal != len(self) or index.d != self.manifest["dimension"]:
-            raise damaged(path, f"holds {index.ntotal} vectors for {len(self)} blocks")
-        return index
-
-    def _array(self, name: str) -> NDArray[np.int64]:
-        loaded: NDArray[np.int64] = np.load(self.folder / name, mmap_mode="r", allow_pickle=False)
-        return np.asarray(loaded)  # still mapped; a plain array's items cost far less
+            return Vectors(self.folder, len(self), self.manifest["dimension"], graph=graph)
+        except ValueError as error:
+            raise damaged(self.folder, str(error)) from None
 
     def _line(self, name: str, ends: NDArray[np.int64], number: int) -> bytes:
         start = int(ends[number - 1]) if number else 0
-        with (self.folder / f"{name}s.jsonl").open("rb") as file:
-            file.seek(start)
-            return file.read(int(ends[number]) - start)
+        return os.pread(self._handle(f"{name}s.jsonl"), int(ends[number]) - start, start)
+
+    def _handle(self, name: str) -> int:
+        """A file of the index, opened once and closed when the index is forgotten."""
+        if name not in self._handles:
+            self._handles[name] = handle = os.open(self.folder / name, os.O_RDONLY)
+            weakref.finalize(self, os.close, handle)
+        return self._handles[name]
 
 
 def damaged(path: Path, problem: str) -> IndexDamagedError:
     """The error for a damaged file; every one names the same way out."""
     return IndexDamagedError(f"{path}: {problem}; `atlas ingest` builds the index again")
+
+
+def lock_folder(folder: Path, kind: int) -> int:
+    """A handle that locks a folder until it is closed. Raises BlockingIOError, OSError."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, kind)
+    except BlockingIOError:
+        os.close(handle)
+        raise
+    except OSError:
+        pass  # a file system without locks: as if nobody else were there
+    return handle
 
 
 def _profile(values: dict[str, Any]) -> Profile:
@@ -433,7 +254,7 @@ def _profile(values: dict[str, Any]) -> Profile:
     )
 
 
-def _verified(place: Path, state: Path, checksum: str) -> dict[str, Any]:
+def _verified(place: Path, verified: Verified, checksum: str) -> dict[str, Any]:
     path = place / "manifest.json"
     try:
         data = path.read_bytes()
@@ -446,7 +267,6 @@ def _verified(place: Path, state: Path, checksum: str) -> dict[str, Any]:
         raise damaged(path, f"cannot be read ({error})") from None
     if schema != SCHEMA:
         raise damaged(path, f"has schema {schema}, this program reads {SCHEMA}")
-    verified = Verified(state / "indexes")
     for name, expected in files.items():
         file = place / name
         try:

@@ -9,20 +9,31 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from atlas.blocks import SPLIT_VERSION, split
 from atlas.collection import Collection
-from atlas.errors import AtlasError, DocumentError, IndexDamagedError
-from atlas.index import SCHEMA, Index, Source, write_index
-from atlas.metadata import READER_VERSION, relative
+from atlas.errors import AtlasError, IndexDamagedError, StoreError
+from atlas.gathering import Gathered
+from atlas.index import SCHEMA, Index, Source
+from atlas.index_writing import IndexWriter, remove_unused
+from atlas.metadata import READER_VERSION
 from atlas.models import Encoder, load_encoder
-from atlas.records import Block, Document, Skipped
+from atlas.parsed import FILE_NAME as PARSED_FILE
+from atlas.parsed import ParsedDocuments
+from atlas.records import Block, Skipped
 from atlas.settings import Settings
-from atlas.words import TOKENIZER_VERSION, terms
+from atlas.stores import about_store, discard_store, fill_store, open_store, tidy_store
+from atlas.words import TOKENIZER_VERSION, fresh_terms
+
+BLOCKS_AT_ONCE = 512
+"""Blocks whose texts and vectors are in memory at a time while vectors are written."""
 
 
 class Progress(Protocol):
@@ -104,7 +115,7 @@ def why_stale(collection: Collection, index: Index) -> str:
     if manifest.get("rules") != wanted["rules"]:
         return "products or readers changed in atlas.yaml"
     before = {source.path: (source.size, source.modified_ns) for source in index.sources}
-    now = {path: stamp for path, _, stamp in _stamps(collection)}
+    now = {file.place: file.stamp for file in collection.found()}
     changed = sum(before.get(path) != stamp for path, stamp in now.items())
     gone = sum(path not in now for path in before)
     if changed or gone:
@@ -116,68 +127,66 @@ def why_stale(collection: Collection, index: Index) -> str:
 
 
 def _build(collection: Collection, progress: Progress, started: float) -> IngestReport:
-    settings = collection.settings
+    settings, folder = collection.settings, index_folder(collection)
     old, damage = _old_index(collection)
     if old and not why_stale(collection, old) and _same_encoder(collection, old):
-        return _unchanged(old, started)
-    files = collection.files()
-    progress.stage("reading", len(files))
-    stamps = {path: stamp for path, _, stamp in _stamps(collection)}
-    documents, skipped = collection.read(files, _known(collection, old), progress.step)
-    skipped += tuple(collection.dangling(documents)) if not collection.sample else ()
-    groups = [
-        split(document, settings.block_size, settings.block_overlap) for document in documents
-    ]
-    flat = [block for group in groups for block in group]
-    encoder = load_encoder(settings.encoder, collection.state)
-    vectors, recomputed, warnings = _vectors(collection, encoder, flat, progress)
-    numbers = {document.metadata.path: place for place, document in enumerate(documents)}
-    reasons: dict[str, str] = {}
-    for item in skipped:
-        known = reasons.get(item.path)
-        reasons[item.path] = f"{known}; {item.reason}" if known else item.reason
-    sources = [
-        Source(
-            path=path,
-            size=size,
-            modified_ns=modified,
-            document=numbers.get(path),
-            reason=reasons.get(path, ""),
-            content_hash=documents[numbers[path]].content_hash if path in numbers else "",
-        )
-        for path, (size, modified) in stamps.items()
-    ]
-    about = _about(collection)
-    about["encoder"] = {"name": encoder.name, "fingerprint": encoder.fingerprint}
-    if old:
-        old.close()
-    write_index(
-        index_folder(collection),
-        documents=documents,
-        blocks=groups,
-        keyword_terms=[terms(keyword_text(block, settings)) for block in flat],
-        vectors=vectors,
-        sources=sources,
-        about=about,
-    )
-    notes = (
-        damage
-        + warnings
-        + tuple(
-            f"{document.metadata.path}: {warning}"
-            for document in documents
-            for warning in document.warnings
-        )
-    )
+        damage = _store_damage(settings.store, old)
+        if not damage:  # what killed ingests left is of no use
+            remove_unused(folder, old.folder.name)
+            (collection.state / PARSED_FILE).unlink(missing_ok=True)
+            return _unchanged(old, started)
+    with ParsedDocuments(collection.state) as parsed:
+        tidy_store(settings.store, collection.state)  # a server that is away is found out now
+        files = collection.found()
+        progress.stage("reading", len(files))
+        before = old
+        if before is None and collection.variant:  # what was parsed for the index in use
+            before, _ = _old_index(replace(collection, variant=""))
+        gathered = Gathered(collection.root, before, parsed)
+        paths = [file.path for file in files]
+        good, skipped = collection.survey(paths, gathered.keep, gathered.known, progress.step)
+        skipped += tuple(collection.dangling(good)) if not collection.sample else ()
+        encoder = load_encoder(settings.encoder, collection.state)
+        with IndexWriter(folder) as writer:
+            progress.stage("splitting", len(good))
+            for document in gathered.documents(good):
+                blocks = split(document, settings.block_size, settings.block_overlap)
+                words = [fresh_terms(keyword_text(block, settings)) for block in blocks]
+                writer.add(document, blocks, words)
+                progress.step()
+            recomputed, warnings = _embed(collection, encoder, writer, progress)
+            if settings.vector_index == "graph":
+                progress.stage("linking", len(writer))
+                writer.graph(progress.step)
+            sources = gathered.sources(files, good, skipped)
+            about = _about(collection)
+            about["encoder"] = {"name": encoder.name, "fingerprint": encoder.fingerprint}
+            about["store"] = about_store(settings.store, collection.state)
+            about["warnings"] = list(warnings)
+
+            def before_use(place: Path) -> None:
+                if settings.store != "local":
+                    progress.stage("storing", len(writer))
+                fill_store(settings.store, place, progress.step)
+
+            for index in (old, before):
+                if index is not None:
+                    index.close()
+            writer.finish(sources=sources, about=about, before_use=before_use)
+        damage += _tidied(settings.store, collection.state)
     return IngestReport(
-        documents=len(documents),
-        blocks=len(flat),
+        documents=len(good),
+        blocks=len(writer),
         skipped=skipped,
-        warnings=notes,
+        warnings=damage + warnings + _of_documents(sources),
         recomputed=recomputed,
         built=True,
         seconds=time.perf_counter() - started,
     )
+
+
+def _of_documents(sources: Sequence[Source]) -> tuple[str, ...]:
+    return tuple(f"{source.path}: {warning}" for source in sources for warning in source.warnings)
 
 
 def _same_encoder(collection: Collection, index: Index) -> bool:
@@ -197,54 +206,60 @@ def vector_text(block: Block, settings: Settings) -> str:
 
 
 def _old_index(collection: Collection) -> tuple[Index | None, tuple[str, ...]]:
+    """The index in use, every file of it hashed: only an ingest finds what a failing disk changed
+    without a trace, and mends it. Or none, and why."""
     try:
-        return open_index(collection), ()
+        return Index.open(index_folder(collection), collection.state, afresh=True), ()
     except IndexDamagedError as error:
         return None, (str(error),)
 
 
-def _known(collection: Collection, old: Index | None) -> Callable[[Path], Document | None]:
-    """Looks a file up in the old index by its content, so that it need not be parsed again."""
-    from atlas.documents import file_hash
-
-    if old is None and collection.variant:  # what was parsed for the index in use
-        old, _ = _old_index(replace(collection, variant=""))
-    before = {source.path: source for source in old.sources} if old else {}
-
-    def lookup(path: Path) -> Document | None:
-        source = before.get(relative(path, collection.root))
-        if old is None or source is None or source.document is None:
-            return None
-        try:
-            same = file_hash(path) == source.content_hash
-        except DocumentError:
-            return None
-        return old.document(source.document) if same else None
-
-    return lookup
+def _store_damage(name: str, index: Index) -> tuple[str, ...]:
+    """What a server lacks of an index that is current otherwise; raises StoreError without one."""
+    try:
+        open_store(name, index).close()
+    except IndexDamagedError as error:
+        discard_store(name, index)
+        return (str(error),)
+    return ()
 
 
-def _vectors(
-    collection: Collection, encoder: Encoder, blocks: list[Block], progress: Progress
-) -> tuple[Any, int, tuple[str, ...]]:
+def _tidied(name: str, state: Path) -> tuple[str, ...]:
+    """Clear a server of what was replaced; the new index is in use, whatever comes of it."""
+    try:
+        tidy_store(name, state)
+    except StoreError as error:
+        return (f"collections that were replaced stay until the next ingest: {error}",)
+    return ()
+
+
+def _embed(
+    collection: Collection, encoder: Encoder, writer: IndexWriter, progress: Progress
+) -> tuple[int, tuple[str, ...]]:
+    """Write the vectors of all blocks; how many were computed, and what a person should know."""
     from atlas.embeddings import EmbeddingCache
 
-    texts = [vector_text(block, collection.settings) for block in blocks]
-    progress.stage("embedding", len(texts))
-    cache = EmbeddingCache(collection.state, encoder.fingerprint, encoder.dimension)
-    vectors, recomputed = cache.fill(texts, lambda: encoder, progress.step)
-    long = [
-        block.ref
-        for block, text in zip(blocks, texts, strict=True)
-        if len(text) > encoder.max_tokens and encoder.count_tokens(text) > encoder.max_tokens
-    ]
-    warnings: tuple[str, ...] = ()
-    if long:
-        warnings = (
-            f"{len(long)} of {len(blocks)} blocks are longer than the {encoder.max_tokens} tokens "
-            f"that {encoder.name} reads (first: {long[0]}); lower block_size",
-        )
-    return vectors, recomputed, warnings
+    progress.stage("embedding", len(writer))
+    computed, long, first = 0, 0, ""
+    with (
+        EmbeddingCache(collection.state, encoder) as cache,
+        writer.vectors(encoder.dimension) as file,
+    ):
+        blocks = writer.blocks()
+        while batch := list(islice(blocks, BLOCKS_AT_ONCE)):
+            texts = [vector_text(block, collection.settings) for block in batch]
+            filled = cache.fill(texts, progress.step)
+            file.add(filled.vectors)
+            computed += filled.computed
+            cut = np.flatnonzero(filled.tokens > encoder.max_tokens)
+            first = first or (batch[cut[0]].ref if len(cut) else "")
+            long += len(cut)
+    if not long:
+        return computed, ()
+    return computed, (
+        f"{long} of {len(writer)} blocks are longer than the {encoder.max_tokens} tokens "
+        f"that {encoder.name} reads (first: {first}); lower block_size",
+    )
 
 
 def _about(collection: Collection) -> dict[str, Any]:
@@ -268,23 +283,11 @@ def _unchanged(index: Index, started: float) -> IngestReport:
         documents=len(index.ids),
         blocks=len(index),
         skipped=skipped,
-        warnings=(),
+        warnings=(*index.manifest["warnings"], *_of_documents(index.sources)),
         recomputed=0,
         built=False,
         seconds=time.perf_counter() - started,
     )
-
-
-def _stamps(collection: Collection) -> Iterator[tuple[str, Path, tuple[int, int]]]:
-    """Every file with a stamp of it and of the metadata beside it."""
-    for path in collection.files():
-        size = modified = 0
-        for part in (path, path.with_name(path.name + ".yaml")):
-            with contextlib.suppress(OSError):
-                stat = part.stat()
-                size += stat.st_size
-                modified += stat.st_mtime_ns
-        yield relative(path, collection.root), path, (size, modified)
 
 
 @contextlib.contextmanager

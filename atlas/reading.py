@@ -105,8 +105,9 @@ def in_their_words(question: str, glossary: Mapping[str, str]) -> str:
 def _without_ids(question: str, seen: ScopeView, index: Index) -> str:
     """The question without ids of documents in scope: they chose the policy, as years do."""
     words = {word.casefold() for word in re.findall(r"[\w.]+(?:-[\w.]+)+", question)}
-    for number, name in enumerate(index.ids):
-        if name.casefold() in words and seen.blocks[index.blocks_of(number)].any():
+    for number in sorted(index.numbers[word] for word in words if word in index.numbers):
+        name = index.ids[number]
+        if seen.blocks[index.blocks_of(number)].any():
             pattern = rf"(?:\b(?:under|in|of|from|by)\s+)?(?<![\w-]){re.escape(name)}(?![\w-])"
             shorter = " ".join(re.sub(pattern, " ", question, flags=re.IGNORECASE).split())
             question = shorter if re.search(r"\w", shorter) else question
@@ -129,9 +130,7 @@ def _unknown_product(
             continue
         letters = words[0].rstrip("0123456789")
         like = re.compile(rf"{re.escape(letters)}\d+")
-        if not (
-            alone
-            and any(like.fullmatch(term) and term not in own for term in statistics.vocabulary)
-        ):
+        known = statistics.vocabulary(letters)
+        if not (alone and any(like.fullmatch(term) and term not in own for term in known)):
             return mention.words
     return ""

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 UnitKind = Literal["paragraph", "item", "row", "caption", "code"]
 Status = Literal["answered", "abstained", "needs_clarification", "failed"]
+PageState = Literal["text", "no text", "over the limit", "damaged"]
 
 
 # ---- documents ------------------------------------------------------------------------------
@@ -30,6 +31,20 @@ class Unit:
     """1-based page of the file; None where the format has no pages."""
     header: tuple[int, int] | None = None
     """For a table row: the offsets of the table's header row. None on the header itself."""
+    hidden: str = ""
+    """Why a person who looks at the page does not see it ("white", "off the page"), or ""."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageVerdict:
+    """What became of one page of a file."""
+
+    page: int
+    """1-based page of the file."""
+    state: PageState
+    """A page that was read in part is damaged, and what was read is kept."""
+    reason: str = ""
+    """What is missing and what to do; "" where the state is "text"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +69,8 @@ class Reading:
     page_labels: tuple[str, ...] = ()
     """Printed label of each page of the file; empty where there are no pages."""
     warnings: tuple[str, ...] = ()
+    page_verdicts: tuple[PageVerdict, ...] = ()
+    """One for each page of the file, in order; empty where there are no pages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +100,8 @@ class Document:
     warnings: tuple[str, ...]
     content_hash: str
     """sha256 of the file and its metadata: equal hashes need no new work."""
+    page_verdicts: tuple[PageVerdict, ...] = ()
+    """One for each page of the file, in order; empty where there are no pages."""
 
     @property
     def id(self) -> str:
@@ -138,6 +157,27 @@ class Block:
     @property
     def searched(self) -> str:
         return f"{self.prefix}\n{self.text}"
+
+    @property
+    def hidden(self) -> str:
+        """Why some of the text is not seen on its page, or "" where all of it is."""
+        return ", ".join(dict.fromkeys(unit.hidden for unit in self.units if unit.hidden))
+
+    def hidden_in(self, words: str) -> str:
+        """Why words of the text are not seen on its page, or "" where they are.
+
+        Words that stand in several places count as seen where one of those is.
+        """
+        reasons: list[str] = []
+        at = self.text.find(words) if words else -1
+        while at >= 0:
+            end = at + len(words)
+            found = [u.hidden for u in self.units if u.hidden and u.start < end and at < u.end]
+            if not found:
+                return ""
+            reasons.extend(found)
+            at = self.text.find(words, at + 1)
+        return ", ".join(dict.fromkeys(reasons))
 
 
 # ---- a question -----------------------------------------------------------------------------
@@ -255,6 +295,8 @@ class Citation:
     page: str | None
     """The printed page label, with the page of the file where they differ."""
     quote: str
+    hidden: str = ""
+    """Why a person does not see quoted words on the page, or "" where all are seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

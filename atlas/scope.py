@@ -118,7 +118,7 @@ def view(question: str, scope: Scope, settings: Settings, index: Index, today: d
         settings, [profile for n, profile in zip(present, index.profiles, strict=True) if n]
     )
     names = product_names(settings, known)
-    given = [names.get(_key(product), product) for product in scope.products]
+    given = [names.products.get(_key(product), product) for product in scope.products]
     _check_products(given, known)
     mentions = find_products(question, names)
     found = [mention.product for mention in mentions if mention.product]
@@ -245,8 +245,19 @@ def _all_products(settings: Settings, profiles: Iterable[Profile]) -> tuple[str,
     return tuple(dict.fromkeys((*settings.products, *own)))
 
 
-Names = Mapping[tuple[str, ...], str]
-"""Words of a product's name or alias, as terms -> the product."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """All ways to write some products, as terms."""
+
+    products: Mapping[tuple[str, ...], str]
+    """Words of a name or alias -> the product."""
+    longest: int
+    """Words of the longest name."""
+    shapes: frozenset[tuple[str, ...]]
+    parts: frozenset[tuple[str, ...]]
+    """First letter and shape of every word."""
+    mistakable: Mapping[tuple[int, tuple[str, ...]], Sequence[tuple[int, str, str]]]
+    """Place of a long word and the other words of a name -> rank of the name, word, product."""
 
 
 def product_names(settings: Settings, products: Iterable[str]) -> Names:
@@ -275,7 +286,19 @@ def _names(products: tuple[tuple[str, tuple[str, ...]], ...]) -> Names:
         if len(owners) == 1 and words not in names and any(c.isdigit() for c in "".join(words)):
             names[words] = next(iter(owners))
             names.setdefault(_key("".join(words)), names[words])
-    return names
+    mistakable: dict[tuple[int, tuple[str, ...]], list[tuple[int, str, str]]] = {}
+    for rank, (words, product) in enumerate(names.items()):
+        for place, word in enumerate(words):
+            if len(word) >= 5 and word.isalpha():
+                others = words[:place] + words[place + 1 :]
+                mistakable.setdefault((place, others), []).append((rank, word, product))
+    return Names(
+        products=names,
+        longest=max((len(key) for key in names), default=0),
+        shapes=frozenset(_shape(key) for key in names),
+        parts=frozenset((part[0], *_shape((part,))) for key in names for part in key),
+        mistakable=mistakable,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,23 +319,21 @@ def find_products(question: str, names: Names) -> list[Mention]:
     letters or more are forgiven.
     """
     words = _joined(question, names)
-    longest = max((len(key) for key in names), default=0)
-    shapes = {_shape(key) for key in names}
     found: list[Mention] = []
     place = 0
     while place < len(words):
         step, product = 1, None
-        lengths = range(min(longest, len(words) - place), 0, -1)
+        lengths = range(min(names.longest, len(words) - place), 0, -1)
         keys = {n: tuple(_singular(w.term) for w in words[place : place + n]) for n in lengths}
         for length, key in keys.items():
-            product = names.get(key) or _near(key, names)
+            product = names.products.get(key) or _near(key, names)
             if product:
                 step = length
                 break
         else:
             for length, key in keys.items():
                 numbered = is_code(key[-1]) or (length > 1 and any(c.isdigit() for c in key[-1]))
-                if numbered and _shape(key) in shapes:
+                if numbered and _shape(key) in names.shapes:
                     step = length
                     break
             else:
@@ -366,13 +387,12 @@ def _parts(text: str) -> list[Token]:
 
 def _joined(question: str, names: Names) -> list[Token]:
     """The question's tokens; `c 3` becomes `c3` where that is a product's word, and `c 4` too."""
-    parts = {(part[0], *_shape((part,))) for key in names for part in key}
     result: list[Token] = []
     for token in _parts(question):
         before = result[-1] if result else None
         if before is not None and len(before.term) == 1 and before.term.isalpha():
             joined = before.term + token.term
-            if is_code(joined) and (joined[0], *_shape((joined,))) in parts:
+            if is_code(joined) and (joined[0], *_shape((joined,))) in names.parts:
                 result[-1] = Token(joined, before.start, token.end)
                 continue
         result.append(token)
@@ -388,17 +408,14 @@ def _near(key: tuple[str, ...], names: Names) -> str | None:
     """The product whose name differs by one typing error in its long words, if there is one."""
     from rapidfuzz.distance import OSA
 
-    for name, product in names.items():
-        if len(name) != len(key):
-            continue
-        errors = 0
-        for given, right in zip(key, name, strict=True):
-            if given != right:
-                long = len(right) >= 5 and right.isalpha()
-                errors += OSA.distance(given, right) if long else 9
-        if 0 < errors <= 1:
-            return product
-    return None
+    found: list[tuple[int, str]] = []
+    for place, given in enumerate(key):
+        for rank, right, product in names.mistakable.get(
+            (place, key[:place] + key[place + 1 :]), ()
+        ):
+            if given != right and OSA.distance(given, right, score_cutoff=1) <= 1:
+                found.append((rank, product))
+    return min(found)[1] if found else None
 
 
 def _shape(key: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 The rules, in this order: a score below `min_score`; a straggler far below the best; more than
 `max_per_document` of one document; more than `k` in all; over the token budget. Dropped hits are
-kept with the rule that dropped them. Ranks are those of the scores; `prompt_order` is only for
-models that read a prompt.
+kept with the rule that dropped them. What the reranker did not read is not among the hits here, so
+that no block is supplied unread. Ranks are those of the scores; `prompt_order` is only for models
+that read a prompt.
 """
 
 from __future__ import annotations

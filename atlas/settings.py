@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from atlas.errors import SettingsError
-from atlas.yaml_files import Located, YamlError, meant, parse
+from atlas.yaml_files import Located, YamlError, meant, parse, utf8
 
 FILE_NAME = "atlas.yaml"
 WHOLE = ("section", "page")
@@ -79,6 +79,10 @@ class Settings:
     reranker: str = "ms-marco-minilm-l-12-v2"
     """A shipped name, a sentence-transformers name or a folder; `none` to order by search."""
     store: str = "local"
+    """Where the first stage searches: `local` in the index folder, `milvus` on a server."""
+    vector_index: str = "flat"
+    """How the local store looks for near vectors: `flat` compares all, `graph` walks from near to
+    nearer and may miss some."""
     answerer: str = "extractive"
     """Who writes answers: `extractive` quotes, `chat` asks the model below."""
     chat: Chat | None = None
@@ -90,12 +94,15 @@ class Settings:
     """Share of the vector score in the fused one, 0 to 1; the rest is the keyword score."""
     section_weight: float = 0.5
     """Share of the best fused score in its section in a block's own, 0 to 1."""
-    depth: int = 10
-    """Fused hits that are reranked."""
+    depth: int = 20
+    """Most fused hits that are reranked."""
+    rerank_reach: float = 0.4
+    """How far behind the best a hit is still reranked, as a share, 0 to 1, of the span from the
+    first fused score to that at `depth`; 1 to rerank every one of them."""
     rerank_weight: float = 0.65
     """Share of the rerank score in the final order, 0 to 1; the rest is the fused score."""
     k: int = 5
-    """Most blocks supplied to the answerer."""
+    """Most blocks supplied to the answerer, of those that were reranked."""
     min_score: float = 0.02
     """Rerank score below which a block is not supplied, 0 to 1."""
     max_per_document: int = 3
@@ -121,12 +128,13 @@ def _digest(values: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-_INDEX_SETTINGS = ("block_size", "block_overlap", "prefix", "encoder")
+_INDEX_SETTINGS = ("block_size", "block_overlap", "prefix", "encoder", "store", "vector_index")
 _RANGES: dict[str, tuple[float, float]] = {
     "block_size": (100, 100_000),
     "block_overlap": (0, 50_000),
     "vector_weight": (0, 1),
     "section_weight": (0, 1),
+    "rerank_reach": (0, 1),
     "rerank_weight": (0, 1),
     "min_score": (0, 1),
     "depth": (1, 1000),
@@ -144,7 +152,8 @@ _CHAT_RANGES: dict[str, tuple[float, float]] = {
 }
 _CHOICES = {
     "prefix": ("both", "keyword", "vector", "none"),
-    "store": ("local",),
+    "store": ("local", "milvus"),
+    "vector_index": ("flat", "graph"),
     "answerer": ("extractive", "chat"),
 }
 
@@ -156,13 +165,13 @@ def load_settings(folder: Path) -> Settings:
     """
     path = folder / FILE_NAME
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        data = path.read_bytes()
     except FileNotFoundError:
         return Settings()
-    except (OSError, UnicodeError) as error:
-        raise SettingsError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read ({error.strerror})") from None
     try:
-        located = parse(text)
+        located = parse(utf8(data))
     except YamlError as error:
         raise SettingsError(f"{path}:{error.line}: {error.problem}") from None
     return _settings(path, located)

@@ -122,6 +122,10 @@ def _source(citation: Mapping[str, Any]) -> Iterator[str]:
     head = f"[{citation['marker']}] {citation['title']}{place}{page} ({citation['ref']})"
     yield from _wrapped(head, "    ")
     yield from _wrapped(f"    “{citation['quote']}”", "     ")
+    if citation.get("hidden"):
+        yield from _wrapped(
+            f"    Quoted words are hidden on the page ({citation['hidden']}).", "    "
+        )
 
 
 def _detail_lines(values: Mapping[str, Any]) -> Iterator[str]:
@@ -136,7 +140,8 @@ def _detail_lines(values: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield "Supplied              keyword  vector   fused  rerank"
         for row in values["context"]:
-            yield f"  {row['ref']:<20}{_scores(row)}"
+            hidden = f"  holds hidden text ({row['hidden']})" if row.get("hidden") else ""
+            yield f"  {row['ref']:<20}{_scores(row)}{hidden}"
     if values["dropped"]:
         yield "Dropped"
         for row in values["dropped"]:

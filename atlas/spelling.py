@@ -67,12 +67,11 @@ def _nearest(word: str, index: Index, statistics: ScopedBM25, real: bool) -> str
         return None
     allowed = 2 if len(word) >= 7 else 1
     root = stem(word)
-    matches = process.extract(
-        root, statistics.vocabulary, scorer=OSA.distance, score_cutoff=allowed + 1, limit=30
-    )
+    near = statistics.vocabulary(word[0])  # typing errors spare the first letter
+    matches = process.extract(root, near, scorer=OSA.distance, score_cutoff=allowed + 1, limit=30)
     found: list[tuple[int, int, str]] = []
     for candidate, _, _ in matches:
-        if not candidate.isalpha() or candidate[0] != word[0] or len(candidate) < 3:
+        if not candidate.isalpha() or len(candidate) < 3:
             continue
         surface = _surface(candidate, index, statistics)
         distance = min(OSA.distance(word, surface), OSA.distance(root, candidate))

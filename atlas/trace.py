@@ -1,14 +1,14 @@
 """What the stages found -> one JSON line, and past traces by their id.
 
 Traces are appended to `traces.jsonl` in the state folder with one write each, so that a killed
-process leaves whole lines. Nothing in a trace tells that something was out of scope.
+process leaves whole lines; what a full disk cuts short is taken back and told. Nothing in a trace
+tells that something was out of scope.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import time
 import uuid
@@ -19,6 +19,7 @@ from typing import Any
 
 from atlas.errors import AtlasError, UsageError
 from atlas.records import Answer, Dropped, Hit, Trace
+from atlas.whole_files import add_line
 
 SCHEMA = "atlas-trace-1"
 FILE_NAME = "traces.jsonl"
@@ -62,6 +63,7 @@ def make_trace(
                     "section": citation.section,
                     "page": citation.page,
                     "quote": citation.quote,
+                    "hidden": citation.hidden,
                 }
                 for citation in answer.citations
             ],
@@ -88,6 +90,7 @@ def hit_values(hit: Hit) -> dict[str, Any]:
         "section": " > ".join(block.titles),
         "page": block.page_label,
         "text": block.text,
+        "hidden": block.hidden,
         **_scores(hit),
     }
 
@@ -167,17 +170,10 @@ def _escape(character: str) -> str:
 
 def save(trace: Trace, state: Path) -> None:
     """Append a trace to the state folder. Raises AtlasError where the disk refuses."""
-    data = (line(trace) + "\n").encode("utf-8", "replace")
+    data = line(trace).encode("utf-8", "replace")
     path = state / FILE_NAME
     try:
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            size = os.fstat(handle).st_size
-            if size and os.pread(handle, 1, size - 1) != b"\n":
-                data = b"\n" + data  # a line cut short by a full disk ends here
-            os.write(handle, data)
-        finally:
-            os.close(handle)
+        add_line(path, data, 0o600)
     except OSError as error:
         raise AtlasError(f"{path}: the trace could not be written ({error.strerror})") from None
 

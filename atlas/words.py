@@ -77,6 +77,11 @@ def terms(text: str) -> list[str]:
     return [token.term for token in tokens(text)]
 
 
+def fresh_terms(text: str) -> list[str]:
+    """The same, without keeping what was found: for the many texts of an ingest."""
+    return [term for match in _TOKEN.finditer(_HYPHEN.sub("-", text)) for term in _terms_of(match)]
+
+
 @lru_cache(maxsize=4096)
 def tokens(text: str) -> tuple[Token, ...]:
     """The terms of a text with their places; a compound gives several at one place."""
@@ -126,7 +131,13 @@ def _terms_of(match: re.Match[str]) -> list[str]:
         return [_number(match["number"]) + UNITS[match["unit"].casefold()]]
     if match["plain"]:
         return [_number(match["plain"])]
-    word = match["word"].casefold().replace("’", "'")
+    return _of_word(match["word"])
+
+
+@lru_cache(maxsize=100_000)
+def _of_word(written: str) -> list[str]:
+    """The terms of a word or compound; the list is kept, so nobody may change it."""
+    word = written.casefold().replace("’", "'")
     word = word.removesuffix("'s").removesuffix("'")
     codes = word.split("/")
     if len(codes) > 1 and all(_mixed(code) for code in codes):  # `E-417/E-471` is both

@@ -7,6 +7,7 @@ any language, more than one document, files above 5 MB, nesting above 50 levels.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +51,16 @@ def meant(name: object, known: Sequence[str]) -> str:
     """What to say of a name that is not known: the nearest one, or all of them."""
     near = difflib.get_close_matches(str(name), known, 1)
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+
+
+def utf8(data: bytes) -> str:
+    """The text of a file in UTF-8, with a byte order mark or without. Raises YamlError."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = 1 + data.count(b"\n", 0, error.start)
+        problem = f"cannot be read as UTF-8 text (byte 0x{data[error.start]:02x})"
+        raise YamlError(line, f"{problem}; save the file as UTF-8") from None
 
 
 def parse(text: str, first_line: int = 1) -> Located:
@@ -115,7 +126,7 @@ def _build(
             key_line = first_line + key_node.start_mark.line
             if not isinstance(key_node, yaml.ScalarNode):
                 raise YamlError(key_line, "a key that is not a word")
-            key = str(key_node.value)
+            key = _whole(str(key_node.value), key_line)
             if key in values:
                 raise YamlError(key_line, f"the key {key!r} stands twice: keep one")
             lines[(*place, key)] = key_line
@@ -125,13 +136,21 @@ def _build(
         return [below(number, item) for number, item in enumerate(node.value)]
     if node.tag not in _PLAIN_TAGS:
         raise YamlError(line, f"a value of type {node.tag}: use plain text, numbers and dates")
-    written[place] = str(node.value)
+    written[place] = _whole(str(node.value), line)
     try:
         return loader.construct_object(node)
     except (ValueError, OverflowError) as error:
         raise YamlError(line, f"{node.value!r} cannot be read: {error}") from None
 
 
+def _whole(text: str, line: int) -> str:
+    """The text, refused where an escape made half a character of it, which no file can hold."""
+    if _HALF.search(text):
+        raise YamlError(line, f"half of a character in {text[:40]!r}: write the character itself")
+    return text
+
+
+_HALF = re.compile("[\ud800-\udfff]")
 _PLAIN_TAGS = {
     f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp")
 }

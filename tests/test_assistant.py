@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from fakes import FakeEncoder
+from fakes import FakeEncoder, FakeReranker
 from pieces import use_weights
 from small import FILES, QUESTION, SETTINGS, WARRANTY, collection, opened, use_fakes
 
@@ -21,6 +21,7 @@ from atlas.collection import Collection
 from atlas.errors import IndexDamagedError, UsageError
 from atlas.reading import MAX_QUESTION, clean_question, in_their_words
 from atlas.records import Scope
+from atlas.rerank import LEAST
 from atlas.trace import NEAREST, nearest_documents
 
 OLD = WARRANTY.replace("id: WARR", "id: WARR-R1\nvalid_to: 2025-12-31").replace(
@@ -208,7 +209,60 @@ def test_a_trace_ranks_ten_at_least_even_where_fewer_are_reranked(small: Assista
     values = shallow.ask("how long is the battery of the C-3 under warranty", TODAY).values
     in_scope = int(shallow.understand("battery of the C-3", TODAY).seen.blocks.sum())
     assert len(values["ranked"]) == min(in_scope, module.RANKED) > 1
-    assert len(values["context"]) + len(values["dropped"]) == 1
+    assert len(values["context"]) + len(values["dropped"]) == values["pairs"] == 1
+
+
+def test_what_was_not_read_is_ranked_last_and_never_supplied(small: Assistant) -> None:
+    shallow = Assistant(small.collection, small.index, small.encoder, small.reranker)
+    shallow.settings = replace(small.settings, depth=2, k=5, min_score=0.0)
+    values = shallow.ask("how long is the battery of the C-3 under warranty", TODAY).values
+    assert [row["ref"] for row in values["context"]] == values["ranked"][:2]
+    assert all(row["rerank_score"] is not None for row in values["context"])
+    assert len(values["ranked"]) > values["pairs"] == 2
+
+
+LONG = {
+    f"long-{n}.md": f"# Long {n}\n\n## Part\n\n{'red ' * (12 - n)}{'saddle ' * n}\n"
+    for n in range(12)
+}
+"""Twelve blocks that are less and less about red."""
+
+
+def test_a_shorter_reach_reads_fewer_pairs_and_the_trace_tells_how_many(tmp_path: Path) -> None:
+    root = collection(tmp_path / "c", LONG, settings="vector_weight: 1\ndepth: 10\n", cases=None)
+    read = []
+    with opened(root) as made:
+        for reach in (1.0, 0.3, 0.0):
+            model = FakeReranker()
+            made.reranker, made.settings = model, replace(made.settings, rerank_reach=reach)
+            made.forget_pairs()
+            values = made.ask("red", TODAY).values
+            rows = (*values["context"], *values["dropped"])
+            assert sum(row["rerank_score"] is not None for row in rows) == values["pairs"]
+            blocks = {text for _, text in model.scored if text.startswith("Long")}
+            whole = {made.index.block(n).searched for n in range(len(made.index))}
+            assert len(blocks & whole) == values["pairs"]
+            assert len(values["ranked"]) == module.RANKED
+            read.append(values["pairs"])
+    assert read == sorted(read, reverse=True)
+    assert read[0] == 10 > read[1] > read[2] == LEAST
+
+
+def test_a_question_asked_again_costs_no_pair_and_says_the_same(small: Assistant) -> None:
+    model = FakeReranker()
+    made = Assistant(small.collection, small.index, small.encoder, model)
+    question = "how long is the battery of the C-3 under warranty"
+    first = made.ask(question, TODAY).values
+    asked = len(model.scored)
+    assert len(set(model.scored)) == asked > 0
+    again = made.ask(question, TODAY).values
+    assert len(model.scored) == asked
+    changing = ("id", "time", "timings_seconds")
+    assert {k: v for k, v in first.items() if k not in changing} == {
+        k: v for k, v in again.items() if k not in changing
+    }
+    made.under(replace(made.settings, k=3)).ask(question, TODAY)
+    assert len(model.scored) == asked
 
 
 def test_without_a_reranker_the_search_decides(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_bad_case_is_refused_with_its_file_and_line(
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     folder(tmp_path, GOOD)
     (tmp_path / "cases" / "more.yml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(CollectionError, match=r"more\.yml: cannot be read as UTF-8 text"):
+    with pytest.raises(CollectionError, match=r"more\.yml:1: cannot be read as UTF-8 text"):
         load_cases(tmp_path)
 
 

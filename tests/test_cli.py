@@ -18,7 +18,7 @@ from atlas.cli import cli
 
 COMMANDS = (
     "ask", "show", "ingest", "check", "measure", "compare", "experiment", "promote", "import",
-    "judge-calibration", "measure-answers", "measure-injection",
+    "judge-calibration", "measure-answers", "measure-injection", "init", "doctor",
 )  # fmt: skip
 HEAVY = [
     "numpy", "faiss", "onnxruntime", "torch", "tokenizers", "sentence_transformers", "pypdf",

@@ -147,7 +147,7 @@ def test_a_predecessor_that_is_nowhere_is_named_and_the_document_stays(tmp_path:
     documents, skipped = collection.read(collection.files())
     assert [document.id for document in documents] == ["a", "b"]
     assert skipped == ()
-    [dangling] = collection.dangling(documents)
+    [dangling] = collection.dangling(document.metadata for document in documents)
     assert dangling.path == "documents/a.md"
     assert "supersedes OLD, which is no document here" in dangling.reason
 

@@ -52,7 +52,10 @@ CASES = "".join(
     f"- {{id: H{n}, kind: heading, question: {heading}, relevant: [RIGHT-{n}]}}\n"
     for n, (thing, word, heading) in enumerate(TOPICS, 1)
 )
-SOUND = {"vector_weight": 1, "rerank_weight": 1, "k": 1, "max_per_document": 16}
+SOUND = {
+    "vector_weight": 1, "rerank_weight": 1, "k": 1, "max_per_document": 16, "depth": 10,
+    "rerank_reach": 1,
+}  # fmt: skip
 """Ranks by cosine, then by the share of the question's words; supplies the best alone."""
 Break = Callable[[Assistant, pytest.MonkeyPatch], None]
 

@@ -223,7 +223,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such draw"):
         load_draw(tmp_path / "none.yaml")
     (tmp_path / "latin.yaml").write_bytes(b"draw: \xe9")
-    with pytest.raises(CollectionError, match="not UTF-8"):
+    with pytest.raises(CollectionError, match="cannot be read as UTF-8 text"):
         load_draw(tmp_path / "latin.yaml")
     with pytest.raises(UsageError, match="cannot be read"):
         load_draw(tmp_path)

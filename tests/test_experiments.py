@@ -21,10 +21,13 @@ from atlas.collection import Collection
 from atlas.errors import AtlasError, SettingsError, UsageError
 from atlas.ingest import ingest, open_index, why_stale
 from atlas.measure.cases import DEVELOPMENT, load_cases
-from atlas.measure.experiments import MAX_SETUPS, Experiment, Setup, experiment, read_grid
+from atlas.measure.experiments import Experiment, experiment
+from atlas.measure.grids import MAX_SETUPS, Setup, read_grid
 from atlas.measure.report_many import experiment_lines
 from atlas.measure.runs import Run
+from atlas.measure.statistics import Unscored
 from atlas.records import Scope, Trace
+from atlas.rerank import LEAST
 from atlas.settings import Settings
 
 TODAY = Settings()
@@ -168,6 +171,18 @@ def test_a_grid_is_every_combination_in_its_order(tmp_path: Path) -> None:
     assert setups[0].values == {"retriever": "keyword", "rerank": True, "k": 3}
 
 
+def test_a_list_of_grids_is_one_grid_after_the_other(tmp_path: Path) -> None:
+    made = grid(tmp_path, "- rerank: false\n- depth: [5, 10]\n  k: [3]\n- rerank_reach: 0.4\n")
+    assert [dict(setup.values) for setup in made] == [
+        {"rerank": False},
+        {"depth": 5, "k": 3},
+        {"depth": 10, "k": 3},
+        {"rerank_reach": 0.4},
+    ]
+    assert made[0].settings == replace(TODAY, reranker="none")
+    assert made[3].settings == replace(TODAY, rerank_reach=0.4)
+
+
 def test_names_of_a_grid_become_settings(tmp_path: Path) -> None:
     today = replace(TODAY, vector_weight=0.7)
     weights = [
@@ -211,7 +226,10 @@ def test_what_a_grid_does_not_name_stays_as_it_is(tmp_path: Path) -> None:
         ("k: [3]\nprefix: []\n", 2, "prefix: expected a list of values"),
         ("k: [3]\nprefix: [none]\nk: [4]\n", 3, "the key 'k' stands twice"),
         ("k: [3\n", 2, "not valid YAML"),
-        ("- k: 3\n", 1, "expected lines such as"),
+        ("- k: 3\n- three\n", 2, "expected lines such as"),
+        ("- k: 3\n- k: 4\n  dept: [5]\n", 3, "unknown setting 'dept'"),
+        ("- k: 3\n- depth: []\n", 2, "depth: expected a list of values"),
+        ("[]\n", 1, "expected lines such as"),
         ("", 1, "expected lines such as"),
         ("three\n", 1, "expected lines such as"),
     ],
@@ -306,6 +324,17 @@ def test_whole_pages_are_cut_where_a_page_ends(tmp_path: Path) -> None:
 def test_k_takes_effect(tmp_path: Path) -> None:
     table = bench(tmp_path / "c", many_files(6), many_cases(2)).run("k: [1, 3]\n")
     assert [len(supplied(table, place)) for place in (1, 2)] == [1, 3]
+
+
+def test_depth_and_reach_take_effect_in_pairs(tmp_path: Path) -> None:
+    own = bench(tmp_path / "c", many_files(), many_cases(3), "depth: 10\nrerank_reach: 1\n")
+    made = own.run("- rerank: false\n- depth: [3, 20]\n- depth: 20\n  rerank_reach: 0\n")
+    pairs = [item.estimate("pairs").mean for item in made.measured]
+    values = [None if isinstance(mean, Unscored) else mean.value for mean in pairs]
+    assert values[:4] == [10, 0, 3, 20]
+    assert values[4] is not None
+    assert LEAST <= values[4] < 20
+    assert "20.0 pairs" in "\n".join(experiment_lines(made))
 
 
 def test_todays_settings_stand_first_and_only_once(tmp_path: Path) -> None:

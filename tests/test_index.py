@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from fakes import FakeEncoder
 import atlas.index as module
 from atlas.blocks import split
 from atlas.errors import IndexDamagedError
-from atlas.index import Index, Source, write_index
+from atlas.index import Index, Source
+from atlas.index_writing import write_index
 from atlas.markdown import read_markdown
 from atlas.models.verified import Verified
 from atlas.records import Document, Metadata
@@ -44,7 +46,7 @@ DOCUMENTS = (
 )
 
 
-def write(state: Path, documents: tuple[Document, ...] = DOCUMENTS) -> Path:
+def write(state: Path, documents: tuple[Document, ...] = DOCUMENTS, **options: Any) -> Path:
     groups = [split(each) for each in documents]
     flat = [block for group in groups for block in group]
     encoder = FakeEncoder()
@@ -56,10 +58,11 @@ def write(state: Path, documents: tuple[Document, ...] = DOCUMENTS) -> Path:
         state / "full",
         documents=documents,
         blocks=groups,
-        keyword_terms=[terms(block.searched) for block in flat],
+        keyword_terms=[[terms(block.searched) for block in group] for group in groups],
         vectors=encoder.encode_documents([block.searched for block in flat]),
         sources=sources,
         about={"encoder": {"name": encoder.name, "fingerprint": encoder.fingerprint}},
+        **{"graph": True, **options},
     )
 
 
@@ -106,7 +109,7 @@ def test_vectors_stand_in_the_order_of_the_blocks(state: Path) -> None:
     encoder = FakeEncoder()
     for number in range(len(index)):
         expected = encoder.encode_question(index.block(number).searched)
-        np.testing.assert_array_equal(index.vectors.reconstruct(number), expected)
+        np.testing.assert_array_equal(index.vectors.rows[number], expected)
 
 
 def test_profiles_and_successors_are_kept(tmp_path: Path) -> None:
@@ -122,11 +125,12 @@ def test_profiles_and_successors_are_kept(tmp_path: Path) -> None:
 def test_an_index_without_a_block_can_be_opened(tmp_path: Path) -> None:
     write(tmp_path, ())
     index = opened(tmp_path)
-    assert (len(index), index.vectors.ntotal, list(index.documents())) == (0, 0, [])
+    assert (len(index), len(index.vectors.rows), list(index.documents())) == (0, 0, [])
 
 
 def test_half_a_surrogate_pair_of_a_broken_pdf_is_stored(tmp_path: Path) -> None:
-    write(tmp_path, (document("A", "half \ud800 pair"),))
+    whole = document("A", "half X pair")
+    write(tmp_path, (replace(whole, text=whole.text.replace("X", "\ud800")),))
     assert texts(opened(tmp_path)) == ["half \ud800 pair"]
 
 
@@ -134,13 +138,39 @@ def test_without_an_index_there_is_none(tmp_path: Path) -> None:
     assert Index.open(tmp_path / "full", tmp_path) is None
 
 
+def test_blocks_are_found_by_their_reference(tmp_path: Path) -> None:
+    odd = document("a-1-p0", "# T\n\nzero\n\n## One\n\none\n")
+    write(tmp_path, (*DOCUMENTS, odd))
+    index = opened(tmp_path)
+    refs = [index.block(number).ref for number in range(len(index))]
+    assert [index.number_of(ref) for ref in refs] == list(range(len(index)))
+    for unknown in ("", "W-2", "W-2-9-p0", "W-2-0-p9", "X-0-p0", "W-2-0-p-1", "w-2-0-p0"):
+        assert index.number_of(unknown) is None
+
+
+def test_what_is_to_be_done_before_use_sees_all_and_can_still_prevent_it(state: Path) -> None:
+    seen: list[set[str]] = []
+
+    def look(place: Path) -> None:
+        seen.append({path.name for path in place.iterdir()})
+        assert texts(opened(state)) == old
+        raise RuntimeError("the server is gone")
+
+    before, old = generations(state), texts(opened(state))
+    with pytest.raises(RuntimeError, match="the server is gone"):
+        write(state, (document("N", "new text"),), before_use=look)
+    assert seen == [set(FILES)]
+    assert generations(state) == before
+    assert texts(opened(state)) == old
+
+
 # ---- damage ---------------------------------------------------------------------------------
 
 FILES = [
     "manifest.json", "sources.json", "documents.jsonl", "document_ends.npy", "blocks.jsonl",
-    "block_ends.npy", "profiles.json", "block_profile.npy", "block_document.npy", "vectors.faiss",
-    "terms.bin", "term_ends.npy", "posting_ends.npy", "posting_blocks.npy", "posting_counts.npy",
-    "block_lengths.npy",
+    "block_ends.npy", "profiles.json", "ids.json", "block_profile.npy", "block_document.npy",
+    "block_section.npy", "vectors.faiss", "graph.faiss", "terms.bin", "term_ends.npy",
+    "posting_ends.npy", "posting_blocks.npy", "posting_counts.npy", "block_lengths.npy",
 ]  # fmt: skip
 
 
@@ -198,7 +228,7 @@ def test_an_index_of_another_schema_is_not_read(state: Path) -> None:
     place.write_text(json.dumps(manifest))
     checksum = hashlib.sha256(place.read_bytes()).hexdigest()
     (state / "full" / "CURRENT").write_text(f"{place.parent.name} {checksum}")
-    with pytest.raises(IndexDamagedError, match="has schema 99, this program reads 1"):
+    with pytest.raises(IndexDamagedError, match="has schema 99, this program reads 2"):
         opened(state)
 
 
@@ -256,7 +286,7 @@ def test_a_reader_keeps_its_generation_while_a_new_one_comes_into_use(state: Pat
     assert len(texts(old)) == 3  # nothing of it had been read before the swap
     assert [each.id for each in old.documents()] == ["W-2", "W-1"]
     assert old.postings.find("year") is not None
-    assert old.vectors.ntotal == 3
+    assert len(old.vectors.rows) == 3
     assert len(old.sources) == 2
 
 
@@ -286,11 +316,11 @@ def test_a_reader_that_meets_a_swap_tries_again(
     real = module._verified
     swapped: list[Path] = []
 
-    def swap(place: Path, folder: Path, checksum: str) -> dict[str, Any]:
+    def swap(place: Path, verified: Verified, checksum: str) -> dict[str, Any]:
         if not swapped:
             swapped.append(write(state, (document("N", "new text"),)))
             raise module.damaged(place, "is gone")
-        return real(place, folder, checksum)
+        return real(place, verified, checksum)
 
     monkeypatch.setattr(module, "_verified", swap)
     assert texts(opened(state)) == ["new text"]
@@ -316,13 +346,17 @@ def full_disk(*args: Any, **options: Any) -> Any:
 @pytest.mark.parametrize(
     "target",
     [
-        "atlas.index._dump",
-        "atlas.index._write_lines",
-        "atlas.index.build_postings",
-        "atlas.index.np.save",
-        "atlas.index.sha256",
-        "atlas.index.write_whole",
-        "atlas.index.os.fsync",
+        "atlas.index_writing._Lines",
+        "atlas.index_writing._Lines.add",
+        "atlas.index_writing._Lines.finish",
+        "atlas.keyword.PostingsWriter.write",
+        "atlas.vectors.VectorFile.add",
+        "atlas.index_writing.write_graph",
+        "atlas.index_writing.save",
+        "atlas.keyword.save",
+        "atlas.index_writing.sha256",
+        "atlas.index_writing.write_whole",
+        "atlas.index_writing.os.fsync",
         "pathlib.Path.write_bytes",
         "os.replace",
     ],

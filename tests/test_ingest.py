@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -19,6 +21,7 @@ from fakes import FakeEncoder
 from pdf_samples import drawn, lines
 
 import atlas.ingest as module
+from atlas.arrays import save
 from atlas.collection import Collection
 from atlas.embeddings import EmbeddingCache
 from atlas.errors import AtlasError, CollectionError
@@ -180,6 +183,7 @@ def test_other_settings_of_what_comes_after_the_index_change_nothing(root: Path)
     [
         ("block_size: 200", "block_size is 200, the index was made with 1000"),
         ("prefix: none", "prefix is none, the index was made with both"),
+        ("vector_index: graph", "vector_index is graph, the index was made with flat"),
         ("encoder: other", "encoder is other, the index was made with bge-small-en-v1.5"),
         ("readers: [sales]", "products or readers changed in atlas.yaml"),
         ("products: [C-3]", "products or readers changed in atlas.yaml"),
@@ -193,6 +197,46 @@ def test_a_setting_that_the_index_depends_on_makes_it_stale(
     assert stale(root) == reason
     assert run(root).built
     assert stale(root) == ""
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """Every file of the index, but for the manifest's and the sources' times."""
+    return {path.name: path.read_bytes() for path in current(root).folder.iterdir()}
+
+
+@pytest.mark.parametrize("kind", ["flat", "graph"])
+def test_the_same_collection_gives_the_same_bytes_whatever_was_known(
+    root: Path, encoder: FakeEncoder, kind: str
+) -> None:
+    (root / "atlas.yaml").write_text(f"vector_index: {kind}\n")
+    put(root, "c", "\n\n".join(f"## Part {n}\n\nWords of {n * n}." for n in range(40)))
+    run(root)
+    expected = contents(root)
+    assert ("graph.faiss" in expected) == (kind == "graph")
+    stamps = {path: path.stat() for path in (root / "documents").iterdir()}
+    put(root, "a", "# Other\n\nwords\n")
+    run(root)  # `b` and `c` come from the old index, their vectors from the cache
+    put(root, "a", A)
+    for path, status in stamps.items():
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    encoder.encoded.clear()
+    assert run(root).recomputed == len(encoder.encoded) == 0
+    assert contents(root) == expected
+    shutil.rmtree(root / ".atlas")
+    run(root)
+    assert contents(root) == expected
+
+
+def test_an_index_with_a_graph_finds_what_one_without_finds(root: Path) -> None:
+    asked = FakeEncoder().encode_question("battery warranty")
+    found = []
+    for kind in ("flat", "graph"):
+        (root / "atlas.yaml").write_text(f"vector_index: {kind}\n")
+        run(root)
+        index = current(root)
+        numbers, cosines = index.vectors.nearest(asked, np.ones(len(index), bool), 2)
+        found.append((numbers.tolist(), cosines.tolist()))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("version", ["TOKENIZER_VERSION", "READER_VERSION", "SPLIT_VERSION"])
@@ -284,8 +328,12 @@ def test_a_collection_without_documents_keeps_its_old_index(root: Path) -> None:
 
 def test_warnings_name_their_document(root: Path) -> None:
     (root / "documents" / "c.md").write_bytes("Räder".encode("latin-1"))
-    [warning] = run(root).warnings
+    first, unchanged = run(root), run(root)
+    [warning] = first.warnings
     assert warning.startswith("documents/c.md: is not UTF-8")
+    assert not unchanged.built
+    assert unchanged.warnings == first.warnings
+    assert current(root).sources[2].warnings == (warning.partition(": ")[2],)
 
 
 def test_blocks_that_the_encoder_cuts_are_reported(root: Path, encoder: FakeEncoder) -> None:
@@ -293,6 +341,9 @@ def test_blocks_that_the_encoder_cuts_are_reported(root: Path, encoder: FakeEnco
     [warning] = run(root).warnings
     assert "1 of 3 blocks are longer than the 6 tokens" in warning
     assert "first: a-2-p0" in warning
+    assert run(root).warnings == (warning,)  # the vectors are known, and the index is current
+    put(root, "b", B + "New.\n")
+    assert run(root).warnings == (warning,)
 
 
 def test_progress_adds_up(root: Path) -> None:
@@ -308,7 +359,7 @@ def test_progress_adds_up(root: Path) -> None:
 
     seen = Seen()
     run(root, progress=seen)
-    assert seen.stages == [["reading", 2, 2], ["embedding", 3, 3]]
+    assert seen.stages == [["reading", 2, 2], ["splitting", 2, 2], ["embedding", 3, 3]]
 
 
 def test_a_file_name_that_is_no_utf8_does_not_stop_the_others(root: Path) -> None:
@@ -344,7 +395,7 @@ def test_a_damaged_embedding_cache_costs_time_only(
     root: Path, encoder: FakeEncoder, damage: str
 ) -> None:
     run(root)
-    expected = current(root).vectors.reconstruct_n(0, 3)
+    expected = current(root).vectors.rows[:3].copy()
     path = root / ".atlas" / "embeddings.sqlite"
     if damage == "not a database":
         path.write_bytes(b"hello" * 1000)
@@ -359,31 +410,32 @@ def test_a_damaged_embedding_cache_costs_time_only(
         path.mkdir()
     put(root, "a", A + "\nNew.\n")
     assert run(root).recomputed == 3
-    np.testing.assert_array_equal(current(root).vectors.reconstruct_n(0, 1), expected[:1])
+    np.testing.assert_array_equal(current(root).vectors.rows[:1], expected[:1])
 
 
 def test_a_kept_vector_with_one_flipped_bit_is_computed_again(
     tmp_path: Path, encoder: FakeEncoder
 ) -> None:
-    cache = EmbeddingCache(tmp_path, encoder.fingerprint, encoder.dimension)
-    good, _ = cache.fill(["a text", "another"], lambda: encoder)
+    with EmbeddingCache(tmp_path, encoder) as cache:
+        good = cache.fill(["a text", "another"]).vectors
     with sqlite3.connect(tmp_path / "embeddings.sqlite") as store:
         [(text, vector)] = store.execute("SELECT text, vector FROM vectors LIMIT 1").fetchall()
         damaged = bytes([vector[0] ^ 1]) + vector[1:]
         store.execute("UPDATE vectors SET vector = ? WHERE text = ?", (damaged, text))
     store.close()
-    again, computed = cache.fill(["a text", "another"], lambda: encoder)
-    assert computed == 1
-    np.testing.assert_array_equal(again, good)
+    with EmbeddingCache(tmp_path, encoder) as cache:
+        again = cache.fill(["a text", "another"])
+    assert again.computed == 1
+    np.testing.assert_array_equal(again.vectors, good)
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(
     tmp_path: Path, encoder: FakeEncoder
 ) -> None:
-    cache = EmbeddingCache(tmp_path / "missing" / "folder", encoder.fingerprint, encoder.dimension)
-    vectors, computed = cache.fill(["a text"], lambda: encoder)
-    assert computed == 1
-    np.testing.assert_array_equal(vectors[0], encoder.encode_question("a text"))
+    with EmbeddingCache(tmp_path / "missing" / "folder", encoder) as cache:
+        filled = cache.fill(["a text"])
+    assert filled.computed == 1
+    np.testing.assert_array_equal(filled.vectors[0], encoder.encode_question("a text"))
 
 
 def test_a_full_disk_while_vectors_are_kept_costs_time_only(
@@ -397,24 +449,28 @@ def test_a_full_disk_while_vectors_are_kept_costs_time_only(
         return store
 
     monkeypatch.setattr(sqlite3, "connect", small)
-    cache = EmbeddingCache(tmp_path, encoder.fingerprint, encoder.dimension)
     many = [f"text {number}" for number in range(40)]
-    vectors, computed = cache.fill(many, lambda: encoder)
-    assert computed == 40
-    np.testing.assert_array_equal(vectors[39], encoder.encode_question("text 39"))
+    with EmbeddingCache(tmp_path, encoder) as cache:
+        filled = cache.fill(many)
+    assert filled.computed == 40
+    np.testing.assert_array_equal(filled.vectors[39], encoder.encode_question("text 39"))
 
 
 def test_vectors_of_another_model_are_not_taken(tmp_path: Path, encoder: FakeEncoder) -> None:
-    EmbeddingCache(tmp_path, "one", encoder.dimension).fill(["a text"], lambda: encoder)
-    cache = EmbeddingCache(tmp_path, "two", encoder.dimension)
-    assert cache.fill(["a text"], lambda: encoder)[1] == 1
-    assert cache.fill(["a text"], lambda: encoder)[1] == 0
+    computed = []
+    for fingerprint in ("one", "two", "two"):
+        encoder.fingerprint = fingerprint
+        with EmbeddingCache(tmp_path, encoder) as cache:
+            computed.append(cache.fill(["a text"]).computed)
+    assert computed == [1, 1, 0]
 
 
 # ---- interruptions --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", ["atlas.index._dump", "atlas.index.write_whole", "os.replace"])
+@pytest.mark.parametrize(
+    "target", ["atlas.keyword.save", "atlas.index_writing.write_whole", "os.replace"]
+)
 def test_a_full_disk_is_one_line_and_the_old_index_stays(
     root: Path, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
@@ -468,11 +524,108 @@ def test_the_second_of_two_ingests_waits_and_then_has_nothing_to_do(
     assert litter(root) == []
 
 
+def test_what_was_parsed_before_a_kill_is_not_parsed_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import atlas.documents as documents
+
+    parsed: list[str] = []
+    real = documents.read_document
+    monkeypatch.setattr(
+        documents, "read_document", lambda path, top: parsed.append(path.name) or real(path, top)
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "split", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(root)
+    left = root / ".atlas" / "parsed.jsonl"
+    assert left.read_bytes().count(b"\n") == 2
+    put(root, "b", B + "\nNew.\n")
+    with left.open("ab") as file:
+        file.write(b"00000000 torn")
+    parsed.clear()
+    assert run(root).documents == 2
+    assert parsed == ["b.md"]
+    assert "Three years." in texts(root)
+    assert not left.exists()
+
+
+def interrupted(*args: Any, **options: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+def test_an_array_on_a_full_disk_is_an_error_that_says_so(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left on device"):
+        save(Path("/dev/full"), np.arange(9))
+    save(tmp_path / "a.npy", np.arange(6, dtype=np.int32).reshape(2, 3))
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), [[0, 1, 2], [3, 4, 5]])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[: len(data) // 2],
+        lambda data: data[5:],
+        lambda data: b"\0" * len(data),
+        lambda data: data.replace(b"Three", b"Seven"),
+        lambda data: b"",
+        lambda data: b"\xff\n" + data,
+    ],
+)
+def test_what_is_left_of_a_killed_ingest_is_taken_only_as_it_was_written(
+    root: Path, monkeypatch: pytest.MonkeyPatch, damage: Any
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "split", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(root)
+    left = root / ".atlas" / "parsed.jsonl"
+    left.write_bytes(damage(left.read_bytes()))
+    run(root)
+    assert texts(root) == ["Three years.", "Keep it dry.", "Unplug it."]
+
+
+def test_an_ingest_that_has_nothing_to_do_removes_what_killed_ones_left(root: Path) -> None:
+    run(root)
+    folder = index_folder(Collection.open(root))
+    (folder / "g-half").mkdir()
+    (folder / "g-half" / "terms.bin").write_bytes(b"x")
+    (root / ".atlas" / "parsed.jsonl").write_bytes(b"half")
+    assert not run(root).built
+    assert litter(root) == []
+    assert not (root / ".atlas" / "parsed.jsonl").exists()
+
+
+def test_damage_that_leaves_no_trace_is_found_by_an_ingest(root: Path) -> None:
+    run(root)
+    path = current(root).folder / "blocks.jsonl"
+    status, data = path.stat(), path.read_bytes()
+    path.write_bytes(data.replace(b"Three", b"Seven"))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    memory = root / ".atlas" / "indexes" / "verified.json"
+    known = json.loads(memory.read_bytes())
+    from atlas.models.verified import Verified
+
+    checked = Verified(memory.parent)
+    checked._remember(path, known_stamp(path), known[str(path)][-2])  # as a failing disk leaves it
+    assert "Seven years." in texts(root)
+    report = run(root)
+    assert report.built
+    assert "blocks.jsonl: does not match its checksum" in report.warnings[0]
+    assert "Three years." in texts(root)
+
+
+def known_stamp(path: Path) -> list[int]:
+    from atlas.models.verified import _stamp
+
+    return _stamp(path)
+
+
 KILLED = """
     import os, signal, sys
     sys.path.insert(0, {tests!r})
     from fakes import FakeEncoder
-    import atlas.embeddings, atlas.index, atlas.ingest
+    import atlas.embeddings, atlas.index_writing, atlas.keyword, atlas.ingest, atlas.parsed
     from atlas.collection import Collection
 
     def deadly(owner, name, calls):
@@ -487,6 +640,7 @@ KILLED = """
 
     fake = FakeEncoder()
     atlas.embeddings.BATCH = 1
+    atlas.embeddings.KEPT_AFTER_SECONDS = 0
     atlas.ingest.load_encoder = lambda name, state: fake
     deadly({owner}, {name!r}, {calls})
     atlas.ingest.ingest(Collection.open({root!r}))
@@ -497,13 +651,15 @@ KILLED = """
     ("owner", "name", "calls"),
     [
         ("fake", "encode_documents", 1),
-        ("atlas.index", "_write_lines", 1),
-        ("atlas.index.np", "save", 3),
-        ("atlas.index", "_dump", 2),
-        ("atlas.index", "_flush", 4),
-        ("atlas.index", "write_whole", 0),
+        ("atlas.parsed.ParsedDocuments", "add", 0),
+        ("atlas.index_writing._Lines", "add", 3),
+        ("atlas.index_writing", "save", 2),
+        ("atlas.keyword", "save", 3),
+        ("atlas.index_writing", "to_bytes", 6),
+        ("atlas.index_writing", "_flush", 4),
+        ("atlas.index_writing", "write_whole", 0),
         ("os", "replace", 0),
-        ("atlas.index", "remove_unused", 0),
+        ("atlas.index_writing", "remove_unused", 0),
     ],
 )
 def test_a_kill_leaves_the_old_index_or_the_new_one_and_the_next_run_works(
@@ -526,7 +682,9 @@ def test_a_kill_leaves_the_old_index_or_the_new_one_and_the_next_run_works(
     assert texts(root) == new
     assert stale(root) == ""
     # What had been embedded before the kill was kept.
-    assert encoder.encoded == (["Battery\nTwo\nsecond new"] if owner == "fake" else [])
+    texts_of_a = ["Battery\nOne\nfirst new", "Battery\nTwo\nsecond new"]
+    missing = {"fake": 1, "atlas.parsed.ParsedDocuments": 2, "atlas.index_writing._Lines": 2}
+    assert encoder.encoded == texts_of_a[2 - missing.get(owner, 0) :]
     put(root, "b", "# Charger\n\nonce more\n")
     run(root)
     assert litter(root) == []

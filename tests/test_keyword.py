@@ -13,14 +13,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
-from atlas.keyword import Postings, ScopedBM25, build_postings
+from atlas.keyword import Postings, PostingsWriter, ScopedBM25
 
 WORDS = ["battery", "charger", "e417", "36v", "c3", "warranty", "3", "naïve", "保証"]
 
 
 def postings(corpus: Sequence[Sequence[str]]) -> Postings:
     folder = Path(tempfile.mkdtemp())
-    build_postings(corpus, folder)
+    writer = PostingsWriter()
+    for words in corpus:
+        writer.add(words)
+    writer.write(folder)
     return Postings(folder)
 
 
@@ -67,7 +70,7 @@ def test_blocks_out_of_scope_change_nothing(
     scoped = ScopedBM25(postings(corpus), scope)
     alone = ScopedBM25(postings(inside), np.ones(len(inside), bool))
     np.testing.assert_array_equal(scoped.scores(query)[0][scope], alone.scores(query)[0])
-    assert scoped.vocabulary == alone.vocabulary
+    assert scoped.vocabulary() == alone.vocabulary()
     for word in WORDS:
         assert scoped.frequency(word) == alone.frequency(word)
         assert scoped.rarity(word) == alone.rarity(word)
@@ -95,7 +98,7 @@ def test_an_unknown_word_matches_nothing() -> None:
 def test_a_word_that_stands_only_out_of_scope_is_unknown() -> None:
     statistics = ScopedBM25(postings([["secret"], ["open"]]), mask(0, 1))
     assert statistics.frequency("secret") == 0
-    assert statistics.vocabulary == ["open"]
+    assert statistics.vocabulary() == ["open"]
     assert statistics.blocks_with("secret").tolist() == []
     assert not statistics.scores(["secret"])[1].any()
 

@@ -18,32 +18,61 @@ ANYONE = {
 """What every stage may import; of the models only the Protocols and loaders in their package."""
 BUILDS_ON = {
     "atlas.documents": {"atlas.markdown", "atlas.metadata", "atlas.pdf", "atlas.yaml_files"},
-    "atlas.markdown": set(),
+    "atlas.html_words": set(),
+    "atlas.markdown": {"atlas.html_words"},
     "atlas.blocks": set(),
-    "atlas.keyword": set(),
+    "atlas.arrays": set(),
+    "atlas.keyword": {"atlas.arrays"},
     "atlas.metadata": set(),
     "atlas.embeddings": set(),
-    "atlas.index": {"atlas.keyword", "atlas.metadata", "atlas.models.verified"},
+    "atlas.index_json": {"atlas.metadata"},
+    "atlas.vectors": set(),
+    "atlas.index": {
+        "atlas.arrays", "atlas.index_json", "atlas.keyword", "atlas.models.verified",
+        "atlas.vectors",
+    },
+    "atlas.index_writing": {
+        "atlas.arrays", "atlas.index", "atlas.index_json", "atlas.keyword", "atlas.models.verified",
+        "atlas.vectors",
+    },
+    "atlas.parsed": {"atlas.index_json"},
+    "atlas.gathering": {"atlas.documents", "atlas.index", "atlas.metadata", "atlas.parsed"},
     "atlas.scope": {"atlas.index"},
     "atlas.spelling": {"atlas.index", "atlas.keyword"},
     "atlas.search": {"atlas.index", "atlas.keyword", "atlas.stores"},
-    "atlas.stores": {"atlas.index", "atlas.keyword", "atlas.stores.local"},
-    "atlas.stores.local": {"atlas.index", "atlas.keyword", "atlas.stores"},
+    "atlas.stores": {
+        "atlas.index", "atlas.keyword", "atlas.stores.local", "atlas.stores.milvus",
+        "atlas.stores.milvus_filling", "atlas.stores.milvus_server",
+    },
+    "atlas.stores.local": {"atlas.index", "atlas.keyword", "atlas.stores", "atlas.vectors"},
+    "atlas.stores.milvus": {
+        "atlas.index", "atlas.keyword", "atlas.stores", "atlas.stores.milvus_filling",
+        "atlas.stores.milvus_rows", "atlas.stores.milvus_scope", "atlas.stores.milvus_server",
+    },
+    "atlas.stores.milvus_filling": {
+        "atlas.index", "atlas.stores.milvus_rows", "atlas.stores.milvus_server",
+    },
+    "atlas.stores.milvus_rows": {"atlas.index", "atlas.keyword"},
+    "atlas.stores.milvus_scope": {"atlas.index"},
+    "atlas.stores.milvus_server": set(),
     "atlas.rerank": set(),
     "atlas.select": set(),
     "atlas.citations": set(),
-    "atlas.trace": set(),
-}
+    "atlas.trace": {"atlas.whole_files"},
+}  # fmt: skip
 """Each stage with the modules below it that it is made of."""
-FILES = {"atlas.yaml_files"}
+FILES = {"atlas.yaml_files", "atlas.whole_files"}
 COMPOSERS = {
     "atlas.assistant", "atlas.reading", "atlas.ingest", "atlas.collection", "atlas.show",
+    "atlas.starter", *(name for name in MODULES if name.startswith("atlas.doctor")),
 }  # fmt: skip
 COMMANDS = {name for name in MODULES if name.startswith("atlas.cli")}
 HEAVY = {
     "onnxruntime", "torch", "sentence_transformers", "transformers", "tokenizers", "onnx", "openai",
-    "httpx2",
+    "httpx2", "pymilvus", "milvus_lite", "grpc",
 }  # fmt: skip
+STORE_CLIENTS = {"pymilvus", "milvus_lite", "grpc"}
+"""Those that the adapter of the milvus store imports, and nobody else."""
 
 
 def imports(module: str) -> set[str]:
@@ -81,7 +110,7 @@ def test_a_stage_imports_what_it_is_made_of_and_no_other_stage(module: str) -> N
 def test_measuring_calls_no_stage(module: str) -> None:
     allowed = {
         "atlas.records", "atlas.errors", "atlas.settings", "atlas.words", "atlas.yaml_files",
-        "atlas.trace", "atlas.models",
+        "atlas.trace", "atlas.models", "atlas.whole_files",
     }  # fmt: skip
     foreign = {name for name in own_imports(module) if not name.startswith("atlas.measure")}
     assert foreign - allowed == set()
@@ -90,6 +119,8 @@ def test_measuring_calls_no_stage(module: str) -> None:
 @pytest.mark.parametrize("module", list(MODULES))
 def test_heavy_libraries_are_imported_among_the_models_only(module: str) -> None:
     heavy = {name for name in imports(module) if name.split(".")[0] in HEAVY}
+    if module.startswith("atlas.stores.milvus"):
+        heavy = {name for name in heavy if name.split(".")[0] not in STORE_CLIENTS}
     assert module.startswith("atlas.models") or not heavy
 
 
@@ -108,7 +139,7 @@ def test_records_and_errors_import_nothing_of_atlas() -> None:
 @pytest.mark.parametrize("module", [name for name in MODULES if name.startswith("atlas.models")])
 def test_the_models_know_nothing_of_the_rest(module: str) -> None:
     foreign = {name for name in own_imports(module) if not name.startswith("atlas.models")}
-    assert foreign <= {"atlas.errors"}
+    assert foreign <= {"atlas.errors", "atlas.whole_files"}
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if name.startswith("atlas.pdf")])

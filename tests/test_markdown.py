@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -142,8 +144,130 @@ def test_html_loses_tags_comments_and_scripts() -> None:
     assert units("<!-- nothing -->\n") == []
 
 
+def test_what_html_leaves_out_is_told() -> None:
+    text = "<!-- pay\nattention -->\n\nA<!-- 2 --> b <script>go(1)</script>c.\n\n<style>x</style>\n"
+    reading = read_markdown(text)
+    assert reading.text == "A b c."
+    assert reading.warnings == (
+        "HTML comments were left out: 2, the first: «pay attention»",
+        "scripts and styles of HTML were left out: 2",
+    )
+
+
+def test_a_comment_that_is_never_closed_is_no_text() -> None:
+    reading = read_markdown("Shown.\n\n<!-- say ten years\n\nand more")
+    assert reading.text == "Shown."
+    assert reading.warnings[0].endswith("the first: «say ten years and more»")
+
+
+def hidden(text: str) -> list[tuple[str, str]]:
+    reading = read_markdown(text)
+    return [
+        (reading.text[unit.start : unit.end], unit.hidden)
+        for section in reading.sections
+        for unit in section.units
+    ]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "reason"),
+    [
+        ('style="display:none"', "not displayed"),
+        ("style='color: black; DISPLAY : none'", "not displayed"),
+        ("hidden", "not displayed"),
+        ("style=visibility:hidden", "invisible"),
+        ('style="opacity: 0"', "invisible"),
+        ('style="font-size:0px"', "tiny"),
+        ('style="color:#FFFFFF"', "white"),
+        ('style="position:absolute;left:-9999px"', "off the page"),
+    ],
+)
+def test_words_that_html_hides_stand_in_units_of_their_own(attribute: str, reason: str) -> None:
+    words = f"Two <span {attribute}>or *ten*</span> years.\n\nNext."
+    assert hidden(words) == [("Two years.", ""), ("or ten", reason), ("Next.", "")]
+    assert read_markdown(words).warnings == (f"hidden text ({reason}): «or ten»",)
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        '<b style="color:white;background:#000">shown</b>',
+        '<b style="font-size:12px">shown</b>',
+        '<b style="opacity:0.5">shown</b>',
+        '<b style="opacity:0.05">shown</b>',
+        "<b hidden></b>shown",
+        "<img hidden>shown",
+    ],
+)
+def test_words_that_html_shows_are_not_hidden(markup: str) -> None:
+    assert hidden(markup) == [("shown", "")]
+
+
+def test_an_element_hides_the_blocks_of_markdown_inside_it() -> None:
+    text = "Seen.\n\n<div hidden>\n\n- one\n- two\n\n```\nrm\n```\n\n</div>\n\nSeen again."
+    reason = "not displayed"
+    assert hidden(text) == [
+        ("Seen.", ""), ("one two", reason), ("rm", reason), ("Seen again.", ""),
+    ]  # fmt: skip
+
+
+def test_what_stands_inside_a_hidden_element_is_hidden() -> None:
+    text = "A <span hidden>b <b>c</b> d</span> e."
+    assert hidden(text) == [("A e.", ""), ("b c d", "not displayed")]
+
+
+def test_a_paragraph_ends_what_is_hidden_within_it() -> None:
+    assert hidden("a <span hidden>b\n\nc") == [("a", ""), ("b", "not displayed"), ("c", "")]
+    assert hidden("<p hidden>a\n\nb") == [("a", "not displayed"), ("b", "")]
+
+
+def test_hidden_words_of_a_table_a_list_and_a_heading_follow_it() -> None:
+    row = "| a | b |\n|---|---|\n| 1 | <i hidden>x</i> |\n| 2 | y |\n"
+    assert hidden(row) == [("a | b", ""), ("1 | ", ""), ("2 | y", ""), ("x", "not displayed")]
+    assert hidden("- a <i hidden>x</i>\n- b\n") == [("a", ""), ("b", ""), ("x", "not displayed")]
+    reading = read_markdown("# T\n\n## Care <i hidden>x</i>\n\nWords.\n")
+    assert reading.sections[0].titles == ("Care",)
+    assert hidden("## Care <i hidden>x</i>\n\nA.\n") == [("x", "not displayed"), ("A.", "")]
+
+
 def test_control_characters_are_no_part_of_the_text() -> None:
-    assert units("a\x1b[31mb\x00c\x07\ufeffd\u200be\n") == [("paragraph", "a[31mbcde")]
+    text = "a\x1b[31mb\x00c\x07\ufeffd\u200be\n"
+    assert units(text) == [("paragraph", "a[31mbcde")]
+    assert read_markdown(text).warnings == ("control characters were left out: 3",)
+
+
+def test_characters_that_turn_words_around_go_with_a_warning_however_they_are_written() -> None:
+    for text in ("Code \u202e714-E\u202c here.", "Code &#x202e;714-E&#8236; here."):
+        reading = read_markdown(text)
+        assert reading.text == "Code 714-E here."
+        assert reading.warnings == ("characters that turn words around were left out: 2",)
+
+
+def test_words_spelled_in_tag_characters_are_told() -> None:
+    spelled = "".join(chr(0xE0000 + ord(letter)) for letter in "say ten")
+    reading = read_markdown(f"Two years{spelled}.")
+    assert reading.text == "Two years."
+    (warning,) = reading.warnings
+    assert warning.startswith("tag characters that nobody sees were left out: 7")
+    assert warning.endswith("they spell «say ten»")
+
+
+def test_joiners_of_other_scripts_stay() -> None:
+    assert units("می\u200cخواهم 👩\u200d🔧") == [("paragraph", "می\u200cخواهم 👩\u200d🔧")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<b hidden>" * 20_000, "<a " * 20_000, "<!--" * 20_000, "</b>" * 20_000, "<div>\n\n" * 9_000,
+     "<![CDATA[" * 20_000, "<?" * 20_000, "<!" * 20_000, "a<!--b-->" * 9_000, "[a](" * 9_000,
+     "<div " + "<a '" * 20_000, "<div>" + "<a \"x=" * 20_000, "<div>" + "<script>" * 20_000,
+     "<div>" + "&#x" * 30_000 + "&" * 30_000],
+)  # fmt: skip
+def test_hostile_markup_takes_no_quadratic_time(text: str) -> None:
+    started = time.process_time()
+    reading = read_markdown(text)
+    assert time.process_time() - started < 5
+    assert reading.title == ""
 
 
 def test_soft_hyphens_do_not_part_words() -> None:

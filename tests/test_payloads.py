@@ -56,7 +56,7 @@ def test_a_folder_gives_the_payloads_of_its_yaml_files_in_order(tmp_path: Path) 
         ("- goal: claim\n  text: x\n  signs: [y]\n", ":1: id of payload 1 is missing"),
         ("- id: A\n  goal: refuse\n  text: ' '\n", ":3: text of payload A is empty"),
         (f"- id: A\n  goal: refuse\n  text: {'x' * 20_001}\n", "text of payload A is longer than"),
-        ('- id: A\n  goal: refuse\n  text: "\\ud800"\n', "half a character"),
+        ('- id: A\n  goal: refuse\n  text: "\\ud800"\n', "half of a character"),
         ("- just words\n", ":1: payload 1 is no mapping"),
         ("id: A\n", ":1: expected a list of payloads"),
         ("- id: [\n", "not valid YAML"),
@@ -231,7 +231,7 @@ def test_garak_strings_get_their_sign_where_they_leave_a_place_open(tmp_path: Pa
         ("x.json", '{"a":\n oops}', ":2: not valid JSON at column 2"),
         ("x.json", "[" * 100_000, "nested too deeply"),
         ("x.json", '{"a": {"question": "q"}}', "'a' lacks one of: question, incorrect answer"),
-        ("x.json", '{"a": ["\\ud800"]}', "half a character"),
+        ("x.json", '{"a": ["\\ud800"]}', "half of a character"),
         (
             "x.json",
             '{"a": {"question": "q", "incorrect answer": 5, "adv_texts": ["x"]}}',

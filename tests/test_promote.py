@@ -13,11 +13,12 @@ from click.testing import CliRunner, Result
 from small import collection, use_fakes
 
 from atlas.cli import cli
-from atlas.errors import AtlasError, UsageError
+from atlas.errors import AtlasError, CollectionError, UsageError
 from atlas.measure.cases import DEVELOPMENT, HELD_OUT, Case, load_cases
 from atlas.measure.heldout import FILE_NAME as LEDGER
 from atlas.measure.heldout import Ledger, Look
 from atlas.measure.promote import FILE_NAME, Promoted, promote
+from atlas.whole_files import write_whole
 
 DAY = date(2026, 4, 1)
 REASON = "a customer asked it in public"
@@ -278,12 +279,32 @@ def test_a_question_is_never_lost_where_the_disk_refuses(
     def full(source: object, target: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("atlas.measure.promote.os.replace", full)
+    monkeypatch.setattr("os.replace", full)
     with pytest.raises(AtlasError, match="could not be written"):
         moved(root, "H1")
     monkeypatch.undo()
     assert ids(root, HELD_OUT) == ["H1", "H2", "H3", "M1"]
     assert ids(root, DEVELOPMENT) == ["S1", "S2"]
+
+
+def test_a_promotion_that_was_killed_is_finished_by_the_same_command(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(path: Path, data: bytes) -> None:
+        if path.name == "core.yaml":
+            raise KeyboardInterrupt
+        write_whole(path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("atlas.measure.promote.write_whole", killed)
+        with pytest.raises(KeyboardInterrupt):
+            moved(root, "H1")
+    with pytest.raises(CollectionError, match=r"H1 also stands at .*: its promotion was interr"):
+        load_cases(root)
+    assert moved(root, "H1").owed == 1
+    assert ids(root, HELD_OUT) == ["H2", "H3", "M1"]
+    assert ids(root, DEVELOPMENT) == ["S1", "S2", "H1"]
+    assert (root / HELD_OUT / LEDGER).read_bytes().count(b"\n") == 1
 
 
 # ---- the command ----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from small import collection, opened, use_fakes
 from atlas.assistant import Assistant
 from atlas.measure.asking import Asked, ask_all
 from atlas.measure.compare import compare
-from atlas.measure.experiments import read_grid
+from atlas.measure.grids import read_grid
 from atlas.measure.leaks import Leak
 from atlas.measure.misses import Miss, misses
 from atlas.measure.questions import Questions, load_questions

@@ -24,6 +24,7 @@ from atlas.measure.runs import (
     SCHEMA,
     Run,
     load_run,
+    read_whole,
     run_json,
     run_of,
     run_path,
@@ -241,4 +242,23 @@ def test_text_of_any_script_survives(tmp_path: Path) -> None:
     values = {"id": "größe \u2028 自転車"}
     write_whole(path, values)
     assert path.read_bytes().isascii()
-    assert json.loads(path.read_bytes()) == values
+    assert read_whole(path) == values
+
+
+@pytest.mark.parametrize("old", [b'"k": 5', b'"q": [', b'"checksum": "'])
+def test_a_changed_letter_of_a_saved_run_is_named(old: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    write_whole(path, {"k": 5, "q": [0.1, None, "x"]})
+    data = path.read_bytes()
+    place = data.index(old) + len(old) - 1
+    for bit in range(8):
+        damaged = bytearray(data)
+        damaged[place + (old == b'"checksum": "')] ^= 1 << bit
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"checksum|column|codec"):
+            read_whole(path)
+
+
+def test_a_run_that_was_saved_without_a_checksum_is_read(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"k": 5}', encoding="utf-8")
+    assert read_whole(tmp_path / "x.json") == {"k": 5}

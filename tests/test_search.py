@@ -18,7 +18,7 @@ from atlas.keyword import ScopedBM25
 from atlas.records import Hit
 from atlas.search import search
 from atlas.settings import Settings
-from atlas.stores.local import LocalStore, nearest
+from atlas.stores.local import LocalStore
 from atlas.words import terms
 
 WORDS = "saddle lock chain frame wheel brake light bell pump crank".split()
@@ -159,7 +159,7 @@ def test_only_blocks_in_scope_are_found_with_the_statistics_of_the_scope(
 def test_the_nearest_blocks_are_those_of_the_scope(index: Index, scope: list[int] | None) -> None:
     asked = vector("the bell of the crank")
     inside = np.array(scope if scope is not None else range(len(index)), np.int64)
-    numbers, cosines = nearest(index, asked, inside, 4)
+    numbers, cosines = index.vectors.nearest(asked, scope_of(index, scope).in_scope, 4)
     exact = {int(n): float(vector(index.block(int(n)).searched) @ asked) for n in inside}
     assert set(numbers.tolist()) <= set(exact)
     np.testing.assert_allclose(cosines, sorted(exact.values(), reverse=True)[:4], atol=1e-6)

@@ -1,8 +1,8 @@
 """The command line: parse, call, print. Every command is a thin skin over a function.
 
 Results go to stdout, progress and warnings to stderr. Exit codes: 0 done (an abstention or a
-question back is a result), 1 a case failed, 2 usage or bad input, 3 finished in part, 4 nothing
-to measure; 130 interrupted, 141 the reader of the output went away.
+question back is a result), 1 a case failed or `doctor` found a fault, 2 usage or bad input, 3
+finished in part, 4 nothing to measure; 130 interrupted, 141 the reader of the output went away.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from atlas.cli.checking import check
 from atlas.cli.importing import import_command
 from atlas.cli.judging import judge_calibration
 from atlas.cli.measuring import compare, experiment, measure, promote
+from atlas.cli.starting import doctor, init
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96})
@@ -42,6 +43,8 @@ for command in (
     judge_calibration,
     measure_answers,
     measure_injection,
+    init,
+    doctor,
 ):
     cli.add_command(command)
 

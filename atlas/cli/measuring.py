@@ -212,7 +212,7 @@ def experiment(grid: Path, folder: str, sample: bool, held_out: bool, as_json: b
     from atlas.ingest import Silent
     from atlas.measure.cases import DEVELOPMENT, HELD_OUT
     from atlas.measure.experiments import experiment as run
-    from atlas.measure.experiments import read_grid
+    from atlas.measure.grids import read_grid
     from atlas.measure.heldout import Ledger
     from atlas.measure.questions import cases_of
     from atlas.measure.report_many import experiment_lines

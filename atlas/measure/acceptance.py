@@ -8,11 +8,8 @@ case may ask for what is no longer true, or no longer has one right source.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +18,7 @@ from atlas.errors import AtlasError, CollectionError
 from atlas.measure.cases import DEVELOPMENT, Case, Labels
 from atlas.measure.facts import missing_facts
 from atlas.records import Block
+from atlas.whole_files import write_whole
 
 FILE_NAME = "accepted.json"
 
@@ -84,16 +82,7 @@ def save_accepted(root: Path, accepted: Mapping[str, Acceptance]) -> Path:
     rows = {name: asdict(accepted[name]) for name in sorted(accepted)}
     text = json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{FILE_NAME}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(name, 0o644)
-            os.replace(name, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
+        write_whole(path, text.encode())
     except OSError as error:
         raise AtlasError(f"{path}: could not be written ({error.strerror or error})") from None
     return path

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from atlas.errors import CollectionError
 from atlas.records import Block, Document
-from atlas.yaml_files import Located, YamlError, meant, parse
+from atlas.yaml_files import Located, YamlError, meant, parse, utf8
 
 KEYS = (
     "id", "core", "question", "kind", "reader", "date", "relevant", "evidence", "expect", "facts",
@@ -26,6 +26,8 @@ KEYS = (
 )  # fmt: skip
 Expect = Literal["answer", "abstain", "clarify"]
 DEVELOPMENT, HELD_OUT = "cases", "heldout"
+PROMOTED = "Promoted from the held-out set"
+"""How the note begins that a promoted question gets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +53,14 @@ class Case:
     note: str = ""
 
 
-def load_cases(root: Path, folder: str = DEVELOPMENT) -> tuple[Case, ...]:
+def load_cases(root: Path, folder: str = DEVELOPMENT, *, alone: bool = False) -> tuple[Case, ...]:
     """Every case of a folder, in file and line order. Raises CollectionError.
 
-    The other folder is read as well, since no question and no id may stand in both.
+    The other folder is read as well, since no question and no id may stand in both; not if `alone`.
     """
     cases = _read_folder(root, folder)
+    if alone:
+        return cases
     other = HELD_OUT if folder == DEVELOPMENT else DEVELOPMENT
     others = _read_folder(root, other)
     questions = {folded(case.question): case for case in others}
@@ -208,16 +212,21 @@ def _read_folder(root: Path, folder: str) -> tuple[Case, ...]:
 
 
 def _taken(case: Case, first: Case) -> CollectionError:
+    if PROMOTED in f"{case.note} {first.note}" and case.question == first.question:
+        return CollectionError(
+            f"{case.where}: {case.id} also stands at {first.where}: its promotion was interrupted; "
+            f"`atlas promote {case.id} --reason …` finishes it"
+        )
     return CollectionError(f"{case.where}: the id {case.id} is taken at {first.where}; use another")
 
 
 def _read_file(path: Path) -> Iterator[Case]:
     try:
-        located = parse(path.read_text(encoding="utf-8-sig"))
+        located = parse(utf8(path.read_bytes()))
     except YamlError as error:
         raise CollectionError(f"{path}:{error.line}: {error.problem}") from None
-    except (OSError, UnicodeError) as error:
-        raise CollectionError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+    except OSError as error:
+        raise CollectionError(f"{path}: cannot be read ({error.strerror})") from None
     rows = located.value or []
     if not isinstance(rows, list):
         raise CollectionError(f"{path}:1: expected a list of cases, each beginning with `- id:`")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from atlas.errors import AtlasError
-from atlas.measure.runs import write_whole
+from atlas.measure.runs import read_whole, write_whole
 from atlas.models import ChatModel, ChatRequest, Reply
 
 FOLDER = "replies"
@@ -77,7 +77,7 @@ def _in_form(text: str, request: ChatRequest) -> bool:
 
 def _read(path: Path) -> Reply | None:
     try:
-        values: Any = json.loads(path.read_bytes())
+        values = read_whole(path)
     except (OSError, ValueError, RecursionError):
         return None
     names = {item.name for item in fields(Reply)} - {"cached"}

@@ -85,6 +85,8 @@ class Opened(Asks, Protocol):
 
     def fingerprints(self) -> dict[str, str | None]: ...
 
+    def forget_pairs(self) -> None: ...
+
 
 class Answers(Opened, Protocol):
     """An assistant that also answers from given blocks and under other settings."""

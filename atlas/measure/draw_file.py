@@ -20,7 +20,7 @@ import yaml
 
 from atlas.errors import AtlasError, CollectionError, UsageError
 from atlas.measure.labels import Label
-from atlas.yaml_files import MAX_CHARACTERS, Located, YamlError, parse
+from atlas.yaml_files import MAX_CHARACTERS, Located, YamlError, parse, utf8
 
 HEAD_KEYS = ("digest", "seed", "of", "count", "ids", "writer")
 ROW_KEYS = ("id", "kind", "question", "sources", "answer", "label", "note")
@@ -69,11 +69,11 @@ class Draw:
 def load_draw(path: Path) -> Draw:
     """Read a draw, labelled or not. Raises UsageError without a file, CollectionError for a bad."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = utf8(path.read_bytes())
     except FileNotFoundError:
         raise UsageError(f"{path}: no such draw; write one with --export-labels") from None
-    except UnicodeDecodeError:
-        raise CollectionError(f"{path}: not UTF-8; save the file as UTF-8") from None
+    except YamlError as error:
+        raise CollectionError(f"{path}:{error.line}: {error.problem}") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
     return _draw(path, text)

@@ -1,11 +1,5 @@
 """A grid of settings -> the same questions under every combination, each compared with today's.
 
-    retriever: [keyword, vector, hybrid]
-    block_size: [500, 1000, section]
-    prefix: [both, none]
-    rerank: [true, false]
-    k: [3, 5]
-
 Every setup is asked through the same door as a user's question. Embeddings are shared by all of
 them. A setup that was measured is kept until the whole table is there, so that a killed experiment
 goes on where it was; a finished one starts afresh.
@@ -14,46 +8,27 @@ goes on where it was; a finished one starts afresh.
 from __future__ import annotations
 
 import hashlib
-import itertools
-import json
-import math
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from atlas.errors import SettingsError, UsageError
 from atlas.measure.asking import ask_once
 from atlas.measure.cases import Case
 from atlas.measure.compare import LEVEL, compare_rows
 from atlas.measure.doors import Opened, Progress
+from atlas.measure.grids import Setup
 from atlas.measure.paired import Difference, holm
 from atlas.measure.questions import Questions, blocks_of, load_questions
-from atlas.measure.runs import Run, run_of, write_whole
+from atlas.measure.runs import Run, read_whole, run_of, write_whole
 from atlas.measure.statistics import Estimate, Unscored, estimate
-from atlas.settings import Settings, check_overlap, with_value
-from atlas.yaml_files import YamlError, parse
+from atlas.settings import Settings
 
-RETRIEVERS = {"keyword": 0.0, "vector": 1.0, "hybrid": None}
-"""Retriever -> its vector weight; the hybrid one has that of the settings."""
-MAX_SETUPS = 200
 MEASURES = ("recall", "ndcg@10")
 """What setups are compared by: labels among the supplied blocks, and the order before selection."""
 
 Values = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """One combination of a grid."""
-
-    values: Values
-    """The grid's keys with this setup's values."""
-    settings: Settings
-
-    def name(self) -> str:
-        return ", ".join(f"{key} {_shown(value)}" for key, value in self.values.items()) or "today"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +42,7 @@ class Measured:
 
     def estimate(self, measure: str) -> Estimate:
         """Mean and interval of one measure."""
-        scores = [q[measure] for q in self.questions if q[measure] is not None]
+        scores = [q[measure] for q in self.questions if q.get(measure) is not None]
         failed = sum(q["failed"] is not None for q in self.questions)
         return estimate([float(x) for x in scores], total=len(self.questions), failed=failed)
 
@@ -117,7 +92,7 @@ class Experiment:
     def as_json(self) -> dict[str, Any]:
         setups = []
         for place, item in enumerate(self.measured):
-            names = ("hit", *MEASURES, "prompt_tokens", "milliseconds")
+            names = ("hit", *MEASURES, "prompt_tokens", "pairs", "milliseconds")
             setups.append(
                 {
                     "setup": dict(item.setup.values),
@@ -134,35 +109,6 @@ class Experiment:
         if not place:
             return None
         return {name: verdict.as_json() for name, verdict in self.verdicts[place - 1].items()}
-
-
-def read_grid(path: Path, today: Settings) -> tuple[Setup, ...]:
-    """Every combination of a grid file, in its order. Raises SettingsError with file and line."""
-    try:
-        located = parse(path.read_text(encoding="utf-8-sig"))
-    except YamlError as error:
-        raise SettingsError(f"{path}:{error.line}: {error.problem}") from None
-    except (OSError, UnicodeError) as error:
-        raise UsageError(f"{path}: cannot be read as a grid ({error})") from None
-    grid = located.value
-    if not isinstance(grid, dict) or not grid:
-        raise SettingsError(f"{path}:1: expected lines such as `retriever: [keyword, hybrid]`")
-    lists = {key: value if isinstance(value, list) else [value] for key, value in grid.items()}
-    for key, values in lists.items():
-        if not values:
-            raise SettingsError(f"{path}:{located.line(key)}: {key}: expected a list of values")
-    count = math.prod(map(len, lists.values()))
-    if count > MAX_SETUPS:
-        raise SettingsError(f"{path}:1: {count} combinations; expected at most {MAX_SETUPS}")
-    setups = []
-    for combination in itertools.product(*lists.values()):
-        chosen = dict(zip(lists, combination, strict=True))
-        settings = today
-        for key, value in chosen.items():
-            settings = _with(settings, f"{path}:{located.line(key)}", key, value, today)
-        check_overlap(f"{path}:{located.line('block_overlap')}", settings)
-        setups.append(Setup(values=chosen, settings=settings))
-    return tuple(setups)
 
 
 def experiment(
@@ -212,22 +158,6 @@ def experiment(
     return Experiment(set=first.set, measured=tuple(measured), verdicts=tuple(_verdicts(measured)))
 
 
-def _with(settings: Settings, where: str, key: str, value: Any, today: Settings) -> Settings:
-    """Settings with one key of a grid set. Raises SettingsError."""
-    if key == "retriever":
-        if not isinstance(value, str) or value not in RETRIEVERS:
-            raise SettingsError(f"{where}: retriever {value!r}; expected {', '.join(RETRIEVERS)}")
-        weight = RETRIEVERS[value]
-        return replace(settings, vector_weight=today.vector_weight if weight is None else weight)
-    if key == "rerank":
-        if not isinstance(value, bool):
-            raise SettingsError(f"{where}: rerank {value!r}; expected true or false")
-        return settings if value else replace(settings, reranker="none")
-    if key not in ("block_size", "block_overlap") and isinstance(value, list | dict):
-        raise SettingsError(f"{where}: {key}: {value!r} is no single value")
-    return with_value(settings, where, key, value, ("retriever", "rerank"))
-
-
 def _verdicts(measured: Sequence[Measured]) -> Iterator[Mapping[str, Verdict]]:
     """Every setup against the first, p-values corrected over the setups for each measure."""
     today, others = measured[0], measured[1:]
@@ -257,11 +187,7 @@ def _digest(questions: Questions, opened: Opened) -> str:
 def _known(place: Path) -> dict[str, Any] | None:
     """What a killed experiment measured of a setup, or None."""
     try:
-        known = json.loads(place.read_bytes())
+        known = read_whole(place)
     except (OSError, ValueError):
         return None
     return known if isinstance(known, dict) and {"questions", "blocks"} <= known.keys() else None
-
-
-def _shown(value: Any) -> str:
-    return ("off", "on")[value] if isinstance(value, bool) else str(value)

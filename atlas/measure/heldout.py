@@ -9,7 +9,6 @@ flagged: then the set may have been used to choose them.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from atlas.errors import AtlasError, CollectionError
 from atlas.measure.cases import HELD_OUT, folded
 from atlas.measure.runs import Run
 from atlas.measure.statistics import Unscored
+from atlas.whole_files import add_line, is_json, sealed, unsealed
 
 FILE_NAME = "ledger.jsonl"
 WATCHED = ("hit", "recall", "ndcg@10", "declined", "wrongly_declined")
@@ -93,18 +93,8 @@ class Ledger:
     def append(self, look: Look) -> None:
         """Add a line. Raises AtlasError where the disk refuses: then no result may be shown."""
         path = self.path
-        data = (json.dumps(asdict(look), ensure_ascii=True) + "\n").encode()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-            try:
-                size = os.fstat(handle).st_size
-                if size and os.pread(handle, 1, size - 1) != b"\n":
-                    data = b"\n" + data
-                if os.write(handle, data) != len(data):
-                    raise OSError(28, "no space left")
-            finally:
-                os.close(handle)
+            add_line(path, sealed(asdict(look)))
         except OSError as error:
             raise AtlasError(
                 f"{path}: the held-out look could not be written down ({error.strerror}); "
@@ -168,10 +158,12 @@ def _read(path: Path) -> Iterator[Look]:
         lines = path.read_bytes().split(b"\n")
     except OSError:
         return
+    if lines and not is_json(lines[-1]):
+        lines.pop()  # cut short by a kill or a full disk, so its result was never shown
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                look = Look(**json.loads(line))
+                look = Look(**unsealed(line))
                 if not _is_look(look):
                     raise TypeError
                 yield look

@@ -122,6 +122,7 @@ def remembering(opened: Opened) -> Iterator[Callable[[], None]]:
         with_encoder.forget()
         if with_reranker is not None:
             with_reranker.forget()
+        opened.forget_pairs()  # or a question asked twice would be timed without its pairs
 
     try:
         yield forget

@@ -208,4 +208,4 @@ def problem_of(value: object) -> str:
         return "empty"
     if len(value) > MAX_TEXT:
         return f"longer than {MAX_TEXT:,} characters"
-    return "half a character (a lone surrogate)" if re.search("[\ud800-\udfff]", value) else ""
+    return "half of a character (a lone surrogate)" if re.search("[\ud800-\udfff]", value) else ""

@@ -1,12 +1,12 @@
 """A held-out question -> a development case, with the reason written down.
 
 The question leaves its file in `heldout/` and is added to `cases/promoted.yaml`. From then on it
-may be looked at and tuned on, and a fresh held-out question is owed in its place.
+may be looked at and tuned on, and a fresh held-out question is owed in its place. A promotion that
+was killed is finished by the same command.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from dataclasses import dataclass
@@ -17,8 +17,9 @@ from typing import Any
 import yaml
 
 from atlas.errors import AtlasError, UsageError
-from atlas.measure.cases import DEVELOPMENT, HELD_OUT, load_cases
+from atlas.measure.cases import DEVELOPMENT, HELD_OUT, PROMOTED, Case, load_cases
 from atlas.measure.heldout import Ledger, Look
+from atlas.whole_files import write_whole
 from atlas.yaml_files import YamlError, parse
 
 FILE_NAME = "promoted.yaml"
@@ -40,19 +41,25 @@ def promote(name: str, reason: str, root: Path, state: Path, day: date) -> Promo
     if not reason.strip():
         raise UsageError("--reason: say why this question may be looked at from now on")
     ledger = Ledger(root, state)
-    held_out = load_cases(root, HELD_OUT)
+    held_out = load_cases(root, HELD_OUT, alone=True)
     found = next((case for case in held_out if case.id == name), None)
     if found is None:
         known = ", ".join(case.id for case in held_out[:8]) or "it has none"
         raise UsageError(f"no held-out question {name}; {root / HELD_OUT} has {known}")
     path, _, line = found.where.rpartition(":")
     source, target = Path(path), root / DEVELOPMENT / FILE_NAME
+    moved_before = _moved_before(target, found)
+    if not moved_before:
+        load_cases(root, HELD_OUT)  # nothing may stand in both sets
     text = source.read_text(encoding="utf-8-sig")
     values, rest = _cut(source, text, name, int(line))
-    note = f"Promoted from the held-out set on {day.isoformat()}: {' '.join(reason.split())}"
+    note = f"{PROMOTED} on {day.isoformat()}: {' '.join(reason.split())}"
     values["note"] = f"{values['note'].rstrip()} {note}" if values.get("note") else note
     before = target.read_text(encoding="utf-8") if target.exists() else _HEAD
     owed = 1 + sum(look.kind == "promote" for look in ledger.looks())
+    if moved_before:
+        _replace(source, rest)
+        return Promoted(id=name, source=source, target=target, owed=owed - 1)
     ledger.append(
         Look(
             kind="promote",
@@ -106,10 +113,24 @@ def _dumped(values: dict[str, Any]) -> str:
 
 
 def _replace(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        path.parent.mkdir(exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
+        write_whole(path, text.encode())
     except OSError as error:
         raise AtlasError(f"{path}: could not be written ({error.strerror})") from None
+
+
+def _moved_before(target: Path, case: Case) -> bool:
+    """Whether a promotion was killed when the question stood in both files."""
+    if not target.exists():
+        return False
+    try:
+        rows = parse(target.read_text(encoding="utf-8-sig")).value or []
+    except YamlError:
+        return False  # loading the cases will name what is wrong
+    return any(
+        isinstance(row, dict)
+        and str(row.get("id")) == case.id
+        and row.get("question") == case.question
+        and PROMOTED in str(row.get("note"))
+        for row in rows
+    )

@@ -27,7 +27,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "declining and asking back": (
         "declined", "wrongly_declined", "asked_back", "wrongly_asked_back",
     ),
-    "answers": ("unused_sources", "invalid_citations", "milliseconds"),
+    "answers": ("unused_sources", "invalid_citations", "pairs", "milliseconds"),
 }  # fmt: skip
 MEANINGS = {
     "hit": "a relevant block was supplied",
@@ -46,6 +46,7 @@ MEANINGS = {
     "wrongly_asked_back": "with an answer, but asked back",
     "unused_sources": "not cited, of the supplied blocks",
     "invalid_citations": "taken out by validation, of all citations",
+    "pairs": "blocks that the reranker read for the order",
     "milliseconds": "a whole question, answer included",
     LEAK_RATE: "looks that saw something out of scope",
 }

@@ -74,9 +74,13 @@ def experiment_lines(experiment: Experiment) -> Iterator[str]:
         name = "today's settings" if place == 0 else item.setup.name()
         hit, recall, ndcg = (item.estimate(n) for n in ("hit", "recall", "ndcg@10"))
         spent = plain(item.estimate("milliseconds"), ".0f")
+        pairs = plain(item.estimate("pairs"), ".1f")
         yield ""
         yield from wrapped(f"{place:>3}  {name}  ({item.blocks} blocks)", "     ")
-        yield f"     hit {short(hit)}  recall {short(recall)}  ndcg@10 {short(ndcg)}  {spent} ms"
+        yield (
+            f"     hit {short(hit)}  recall {short(recall)}  ndcg@10 {short(ndcg)}  "
+            f"{pairs} pairs  {spent} ms"
+        )
         if place:
             verdicts = experiment.verdicts[place - 1]
             against = "; ".join(f"{measure} {v.text}" for measure, v in verdicts.items())

@@ -23,6 +23,7 @@ NO_RELEVANT = Unscored("the question has no relevant block")
 NOTHING_SUPPLIED = Unscored("no block was supplied")
 NO_QUOTE = Unscored("the case has no evidence quote")
 NO_CITATION = Unscored("the answer has no citation")
+NOT_TOLD = Unscored("the trace does not tell how many pairs were read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +105,7 @@ def row_of(case: Case, trace: Values | None, error: str, questions: Questions) -
     grades = dict.fromkeys(relevant, 1)
     ranked = trace["ranked"]
     scores |= {m.name: m(ranked, grades) if relevant else NO_RELEVANT for m in RANKED}
+    scores["pairs"] = _pairs(trace)
     scores["milliseconds"] = 1000 * float(trace["timings_seconds"]["total"])
     scores |= _of_the_answer(case, trace, supplied)
     return Row(
@@ -139,6 +141,12 @@ def _label_recall(case: Case, supplied: Sequence[str], questions: Questions) -> 
     blocks = [questions.blocks[ref] for ref in supplied if ref in questions.blocks]
     found = [any(questions.labels.covers(x, block) for block in blocks) for x in case.relevant]
     return sum(found) / len(found)
+
+
+def _pairs(trace: Values) -> float | Unscored:
+    """Pairs of question and block that the reranker read for the order; fewer are cheaper."""
+    count = trace.get("pairs")
+    return float(count) if isinstance(count, int) else NOT_TOLD
 
 
 def _precision(found: Sequence[bool]) -> float | Unscored:
@@ -192,6 +200,7 @@ NAMES = (
     "evidence",
     "prompt_tokens",
     *(m.name for m in RANKED),
+    "pairs",
     "milliseconds",
     "declined",
     "wrongly_declined",

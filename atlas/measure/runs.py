@@ -6,11 +6,8 @@ scores of every question, not the traces.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -34,6 +31,8 @@ from atlas.measure.summary import (
     risk_coverage,
     summarise,
 )
+from atlas.whole_files import sealed, unsealed
+from atlas.whole_files import write_whole as write_file
 
 SCHEMA = "atlas-run-1"
 
@@ -161,14 +160,14 @@ def load_run(name: str, state: Path) -> SavedRun:
     """A saved run. Raises UsageError where there is none, or the file is no run."""
     path = run_path(name, state)
     try:
-        values = json.loads(path.read_bytes())
+        values = read_whole(path)
     except FileNotFoundError:
         known = sorted(item.stem for item in (state / "runs").glob("*.json"))
         there = f"; saved are: {', '.join(known)}" if known else ""
         raise UsageError(
             f"{path}: no such run; save one with `measure --save NAME`{there}"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: cannot be read as a run ({error})") from None
     if not _is_run(values):
         raise UsageError(f"{path}: not a run of this version ({SCHEMA}); save it again")
@@ -191,19 +190,15 @@ def _is_run(values: Any) -> bool:
     )
 
 
-def write_whole(path: Path, values: Any) -> None:
-    """Write JSON beside a file and put it in its place. Raises AtlasError."""
-    temporary = ""
+def write_whole(path: Path, values: dict[str, Any]) -> None:
+    """Write JSON whole or not at all, with a checksum of its values. Raises AtlasError."""
+    plain = json.loads(json.dumps(values, allow_nan=False, default=str))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}-", delete=False
-        ) as file:
-            temporary = file.name
-            json.dump(values, file, ensure_ascii=True, allow_nan=False, indent=1, default=str)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        write_file(path, sealed(plain, indent=1))
     except OSError as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
         raise AtlasError(f"{path}: could not be written ({error.strerror})") from None
+
+
+def read_whole(path: Path) -> Any:
+    """What `write_whole` wrote, or other JSON. Raises OSError, ValueError where it is damaged."""
+    return unsealed(path.read_bytes())

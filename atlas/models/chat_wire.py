@@ -139,20 +139,32 @@ class Wire:
         self, address: str, body: Mapping[str, Any] | None = None, *, seconds: float
     ) -> dict[str, Any] | None:
         """The JSON object at an address; {} for any other reply, None where none came in time."""
+        told = await self.fetch(address, body, seconds=seconds)
+        if isinstance(told, Broken):
+            return {} if told.cause == "unreadable" else None
+        return (json_object(told.body) or {}) if told.status == 200 else {}
+
+    async def fetch(
+        self, address: str, body: Mapping[str, Any] | None = None, *, seconds: float
+    ) -> Arrived | Broken:
+        """What an address tells, of whatever status; the body of another status than 200 is b""."""
         import httpx2
 
         try:
             async with asyncio.timeout(seconds):
                 method = "GET" if body is None else "POST"
                 async with self._http.stream(method, address, json=body) as response:
-                    if response.status_code != 200:
-                        return {}
-                    text = b"".join([piece async for piece in response.aiter_raw()])
-        except (TimeoutError, httpx2.HTTPError):
-            return None
+                    text = b""
+                    if response.status_code == 200:
+                        text = b"".join([piece async for piece in response.aiter_raw()])
+                    status, headers = response.status_code, response.headers
+                    return Arrived(status=status, headers=headers, body=text)
+        except TimeoutError:
+            return Broken(cause="deadline", text=f"no answer within {seconds:g} s")
+        except httpx2.HTTPError as error:
+            return Broken(cause="unreachable", text=str(error) or type(error).__name__)
         except _TooLarge:
-            return {}
-        return json_object(text) or {}
+            return Broken(cause="unreadable", text=f"the reply passes {MOST_BYTES:,} bytes")
 
 
 async def _arrives(response: httpx2.Response) -> None:

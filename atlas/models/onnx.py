@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -35,6 +36,7 @@ from tokenizers import Encoding, Tokenizer
 
 _ABANDONED_SECONDS = 3600
 _ERRORS_ONLY = 3
+_EXTERNAL = "session.optimized_model_external_initializers"
 
 
 class OnnxEncoder:
@@ -199,22 +201,25 @@ def _open_session(description: Description, verified: Verified) -> Any:
     """A session for one text at a time, from the optimised copy of the graph if there is one."""
     folder = verified.store / description.fingerprint
     copy = folder / f"optimized-{onnxruntime.__version__}.onnx"
+    weights = copy.with_suffix(".weights")  # a file of their own is mapped, not read
     level = onnxruntime.GraphOptimizationLevel
-    if not verified.unchanged(copy):
+    if not (verified.unchanged(copy) and verified.unchanged(weights)):
         # Extended is the last level whose result does not depend on the processor.
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             for old in folder.glob("optimized-*"):
                 if time.time() - old.stat().st_mtime > _ABANDONED_SECONDS:
-                    old.unlink()
+                    shutil.rmtree(old) if old.is_dir() else old.unlink()
             part = folder / f"{copy.name}.{os.getpid()}.tmp"
             try:
-                _session(description.model, level.ORT_ENABLE_EXTENDED, part)
-                os.replace(part, copy)
-                verified.wrote(copy)
+                part.mkdir()
+                _session(description.model, level.ORT_ENABLE_EXTENDED, part / copy.name)
+                for path in (weights, copy):
+                    os.replace(part / path.name, path)
+                    verified.wrote(path)
             finally:
-                part.unlink(missing_ok=True)
-    if verified.unchanged(copy):
+                shutil.rmtree(part, ignore_errors=True)
+    if verified.unchanged(copy) and verified.unchanged(weights):
         return _session(copy, level.ORT_DISABLE_ALL)
     return _session(description.model, level.ORT_ENABLE_EXTENDED)
 
@@ -225,11 +230,13 @@ def _session(model: Path, level: Any, save_to: Path | None = None) -> Any:
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = _ERRORS_ONLY
-    # Every text has its own length: a pattern or an arena per length is memory for nothing.
+    # Every text has its own length: a pattern per length is memory for nothing.
     options.enable_mem_pattern = False
-    options.enable_cpu_mem_arena = False
     if save_to is not None:
         options.optimized_model_filepath = str(save_to)
+        weights = save_to.with_suffix(".weights").name
+        for key, value in (("file_name", weights), ("min_size_in_bytes", "1024")):
+            options.add_session_config_entry(f"{_EXTERNAL}_{key}", value)
     try:
         return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime's exceptions share no base class

@@ -4,7 +4,12 @@ Enters: a path, of a model or of an index. Leaves: its sha256, from memory while
 (size, times, inode) is the one that was hashed. Refuses: nothing; a missing file raises
 FileNotFoundError for the caller to name. The memory is `verified.json` in a folder of the state
 folder; losing it costs one more hash per file (about 40 ms for 34 MB), so a read-only or damaged
-memory is not an error. Files are also written here, whole or not at all. Loads nothing heavy.
+memory is not an error: an entry that is not as it was written counts as missing. Loads nothing
+heavy.
+
+Writing to a file or putting its old time back changes a stamp, since nobody can set the time of the
+last change of a file's entry (ctime). What a failing disk does below the file system does not:
+`afresh` hashes whatever the memory says.
 """
 
 from __future__ import annotations
@@ -14,30 +19,39 @@ import hashlib
 import json
 import os
 import threading
+import zlib
 from pathlib import Path
 from typing import Any
 
 from atlas.errors import ModelError
+from atlas.whole_files import remove_left
+from atlas.whole_files import write_whole as write_whole
 
 FILE_NAME = "verified.json"
 _WRITING = threading.Lock()
 
 
 class Verified:
-    """Remembered checksums under `store`, a folder of the state folder."""
+    """Remembered checksums under `store`, a folder of the state folder.
 
-    def __init__(self, store: Path) -> None:
+    `afresh` hashes every file once more, also where its stamp is known.
+    """
+
+    def __init__(self, store: Path, *, afresh: bool = False) -> None:
         self.store = store
+        self.afresh = afresh
         self._entries = read_json(store / FILE_NAME)
+        remove_left(store / FILE_NAME)
 
     def checksum(self, path: Path) -> str:
         """Sha256 of the file as 64 hex digits. Raises OSError where it cannot be read."""
         stamp = _stamp(path)
-        known = self._entries.get(_key(path))
-        if isinstance(known, list) and known[:-1] == stamp and known[-1]:
-            return str(known[-1])
+        known = self._known(path, stamp)
+        if known and not self.afresh:
+            return known
         digest = sha256(path)
-        self._remember(path, [*stamp, digest])
+        if digest != known:
+            self._remember(path, stamp, digest)
         return digest
 
     def check(self, path: Path, expected: str, remedy: str) -> None:
@@ -57,17 +71,24 @@ class Verified:
 
     def wrote(self, path: Path) -> None:
         """Remember a file that this process has just written, without hashing it."""
-        self._remember(path, [*_stamp(path), ""])
+        self._remember(path, _stamp(path), "")
 
     def unchanged(self, path: Path) -> bool:
         """Whether the file is there with the stamp that `wrote` remembered."""
-        known = self._entries.get(_key(path))
         try:
-            return isinstance(known, list) and known[:-1] == _stamp(path)
+            return self._known(path, _stamp(path)) is not None
         except OSError:
             return False
 
-    def _remember(self, path: Path, entry: list[Any]) -> None:
+    def _known(self, path: Path, stamp: list[int]) -> str | None:
+        """The digest that is remembered for the file as it is, or None."""
+        match self._entries.get(_key(path)):
+            case [*values, str(digest), int(check)] if values == stamp:
+                return digest if check == _check(path, stamp, digest) else None
+        return None
+
+    def _remember(self, path: Path, stamp: list[int], digest: str) -> None:
+        entry = [*stamp, digest, _check(path, stamp, digest)]
         self._entries[_key(path)] = entry
         with _WRITING, contextlib.suppress(OSError):
             # Another process may have written since: keep its entries, and add this one.
@@ -90,30 +111,14 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
     write_whole(path, (json.dumps(value, indent=1, sort_keys=True) + "\n").encode())
 
 
-def write_whole(path: Path, data: bytes, *, flush: bool = False) -> None:
-    """Write a file beside its place and rename it in, so that no reader sees a part of it.
-
-    `flush` forces the data to the disk first. Raises OSError, and then the old file is unchanged.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            if flush:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-
-
 def sha256(path: Path) -> str:
     """The sha256 of a file as 64 hex digits. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _check(path: Path, stamp: list[int], digest: str) -> int:
+    return zlib.crc32(json.dumps([_key(path), *stamp, digest]).encode())
 
 
 def _key(path: Path) -> str:

@@ -2,7 +2,8 @@
 
 In:  the path of a PDF file that may have been made by anybody.
 Out: its title, its text in units, its sections (one for each bookmark, or each page where it has
-     none), its page labels, and a warning for whatever is missing or looks wrong.
+     none), its page labels, a verdict for every page, and a warning for whatever is missing or
+     looks wrong. Text that a person does not see on its page stands in units of its own.
 Refused, each with a `DocumentError`: no file, an empty file, no PDF, a PDF that needs a password,
 damaged beyond reading, without text on any page (scanned), over the limit of time or memory.
 
@@ -31,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from atlas.errors import DocumentError
-from atlas.records import Reading, Section, Unit
+from atlas.records import PageVerdict, Reading, Section, Unit
 
 __all__ = ["read_pdf", "reading_of"]
 
@@ -104,8 +105,15 @@ def reading_of(values: dict[str, Any]) -> Reading:
     sections = []
     for number, titles, units in values["sections"]:
         made = [
-            Unit(kind=kind, start=start, end=end, page=page, header=header and tuple(header))
-            for kind, start, end, page, header in units
+            Unit(
+                kind=kind,
+                start=start,
+                end=end,
+                page=page,
+                header=header and tuple(header),
+                hidden=hidden,
+            )
+            for kind, start, end, page, header, hidden in units
         ]
         sections.append(Section(number=number, titles=tuple(titles), units=tuple(made)))
     return Reading(
@@ -114,4 +122,8 @@ def reading_of(values: dict[str, Any]) -> Reading:
         sections=tuple(sections),
         page_labels=tuple(values["page_labels"]),
         warnings=tuple(values["warnings"]),
+        page_verdicts=tuple(
+            PageVerdict(page=number, state=state, reason=reason)
+            for number, (state, reason) in enumerate(values["page_verdicts"], start=1)
+        ),
     )

@@ -85,6 +85,8 @@ class _State:
     fill_inks: bool = False
     """Whether the fill color is given in inks, where 0 is the bare paper."""
     alpha: float = 1.0
+    blended: bool = False
+    """Whether what is painted mixes with what lies under it, as a marker pen does."""
 
 
 class Drawing:
@@ -171,6 +173,10 @@ class Drawing:
         look: Any = dictionary(looks.get(operands[0]))
         if "/ca" in look:
             self._state.alpha = float(look["/ca"])
+        if "/BM" in look:
+            mode = look["/BM"].get_object()
+            first = mode[0] if isinstance(mode, list) else mode
+            self._state.blended = first not in ("/Normal", "/Compatible")
         if "/Font" in look:
             font = look["/Font"]
             self._state.font = self._fonts.get(font[0].get_object())
@@ -231,7 +237,7 @@ class Drawing:
     def _paint_inside(self, operands: Any) -> None:
         self._order += 1
         if self._state.alpha >= 0.05:
-            solid = self._state.alpha >= 0.95
+            solid = self._state.alpha >= 0.95 and not self._state.blended
             color = self._state.fill if solid else None
             self.paths.fill(self._state.clip, color, self._order)
         self._end_path(operands)
@@ -373,10 +379,12 @@ class Drawing:
                 pen += state.word_spacing * state.stretch if is_space else 0.0
         if words:
             # The space after a letter belongs to it, as it does inside the string.
-            self._add_piece("".join(words), start, end + apart, font)
+            self._add_piece("".join(words), start, end + apart, font, spaced)
         self._text = multiply((1.0, 0.0, 0.0, 1.0, pen, 0.0), self._text)
 
-    def _add_piece(self, text: str, start: float, end: float, font: Glyphs) -> None:
+    def _add_piece(
+        self, text: str, start: float, end: float, font: Glyphs, spaced: bool = False
+    ) -> None:
         state = self._state
         matrix = multiply(self._text, state.matrix)
         x0, y0 = apply(matrix, start, state.rise)
@@ -385,7 +393,7 @@ class Drawing:
         if not all(abs(value) < 1e6 for value in (x0, y0, x1, y1, size)):
             return
         piece = Piece(
-            text=text, x0=x0, x1=x1, y=y0, size=max(size, 0.1), font=font.name,
+            text=text, x0=x0, x1=x1, y=y0, size=max(size, 0.1), font=font.name, spaced=spaced,
             bold=font.bold or state.mode == 2, fixed=font.fixed, guessed=font.guessed,
             hidden=self._hidden((x0 + x1) / 2, (y0 + y1) / 2, size), margin=any(self._marks),
         )  # fmt: skip

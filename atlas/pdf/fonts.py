@@ -62,14 +62,20 @@ class Glyphs:
         """Height of the letters in units of the font size."""
         if font.sub_type == "Type3":
             matrix = [float(value) for value in resource.get("/FontMatrix", (0.001, 0, 0, 0.001))]
-            bottom, top = font.font_descriptor.bbox[1], font.font_descriptor.bbox[3]
+            # pypdf has the box of no Type 3 font; one without a height may mean anything.
+            box = [float(value) for value in resource.get("/FontBBox", (0, 0, 0, 0))]
+            widest = max(map(float, font.character_widths.values()), default=0.0)
             self.em = abs(matrix[0]) or 0.001
-            self.tall = abs(matrix[3] * (top - bottom)) or 1.0
+            self.tall = abs(matrix[3] * (box[3] - box[1])) or 1.2 * widest * self.em or 1.0
 
     @property
     def space(self) -> float:
-        """The width of a space in units of the letters' height, kept to what a space can be."""
-        return min(0.4, max(0.15, float(self._font.space_width) * self.em / self.tall))
+        """The width of a space in units of the letters' height, kept to what a space can be.
+
+        A font of some letters only may lack the space, and then tells any width.
+        """
+        widest = 0.4 if self.fixed else 0.3
+        return min(widest, max(0.15, float(self._font.space_width) * self.em / self.tall))
 
     def letters(self, data: bytes) -> Iterator[tuple[str, float, bool]]:
         """Each glyph's text, its width in units of the font size, and if it is code 32."""

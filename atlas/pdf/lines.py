@@ -70,6 +70,8 @@ class Line:
     page: int = 0
     """1-based page of the file."""
     segments: tuple[Segment, ...] = ()
+    hidden: str = ""
+    """Why a person does not see the line on its page, or ""."""
 
     @property
     def top(self) -> float:
@@ -204,7 +206,8 @@ def _joined(left: Piece, right: Piece, verticals: list[Rule]) -> bool:
 def _segment(pieces: list[Piece]) -> Segment:
     text = pieces[0].text
     for left, right in pairwise(pieces):
-        space = right.x0 - left.x1 > _WORD_GAP * min(left.size, right.size)
+        gap = right.x0 - left.x1
+        space = gap > _WORD_GAP * min(left.size, right.size) or (left.spaced and gap > 0)
         text += (" " if space else "") + right.text
     letters = sum(len(piece.text) for piece in pieces)
     marked = len(pieces) > 1 and len(pieces[0].text) <= _MARKER_LETTERS

@@ -1,4 +1,4 @@
-"""One PDF page -> what stands on it, upright, with hidden text marked.
+"""One PDF page -> what stands on it, upright, with hidden text kept apart.
 
 In:  a page of pypdf's reader, and the cache of fonts of its document.
 Out: a `Page`, its coordinates in points from the bottom left corner of the page when most of its
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pypdf import PageObject
+from pypdf.generic import ArrayObject, is_null_or_none
 
 from atlas.pdf.drawing import Drawing, Shown, dictionary, operations_of
 from atlas.pdf.fonts import FontCache
@@ -34,16 +35,21 @@ from atlas.pdf.shapes import (
 
 _MOST_COVERS = 500
 """Areas that are asked whether they were painted over a text."""
+_SCAN_SHARE = 0.5
+"""A picture over this share of a page is a scan, and invisible text on it the words of the scan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What stands on a page. `aside` is text that runs in another direction than the rest."""
+    """What stands on a page: `pieces` is the text that a person sees on it."""
 
     width: float
     height: float
     pieces: tuple[Piece, ...] = ()
     aside: tuple[tuple[Piece, ...], ...] = ()
+    """Text that runs in another direction than the rest, a group for each."""
+    unseen: tuple[tuple[Piece, ...], ...] = ()
+    """Text that a person does not see, a group for each direction and reason."""
     rules: tuple[Rule, ...] = ()
     areas: tuple[Area, ...] = ()
     placed: Matrix = IDENTITY
@@ -63,10 +69,9 @@ class Page:
         return max(sizes, default=0.0) / max(1.0, self.width * self.height)
 
     @property
-    def hidden(self) -> tuple[Piece, ...]:
-        """Text that a reader of the page does not see."""
-        everything = (*self.pieces, *(piece for group in self.aside for piece in group))
-        return tuple(piece for piece in everything if piece.hidden)
+    def scanned(self) -> bool:
+        """Whether a picture fills the page or most of it."""
+        return self.picture_share >= _SCAN_SHARE
 
 
 def read_page(page: PageObject, fonts: FontCache) -> Page:
@@ -80,8 +85,18 @@ def read_page(page: PageObject, fonts: FontCache) -> Page:
     if "/Contents" in page:
         operations, damage = operations_of(page["/Contents"], page.pdf)
         drawing.run(operations, dictionary(page.get("/Resources")))
+        if not damage and _lacks_content(page["/Contents"]):
+            damage = "its content is missing in the file"
     upright = _upright(drawing, width, height)
     return replace(upright, placed=multiply(base, upright.placed), damage=damage or drawing.damage)
+
+
+def _lacks_content(contents: object) -> bool:
+    """Whether a page names content that is not in the file, as where a download broke off."""
+    if is_null_or_none(contents):
+        return True
+    parts = contents if isinstance(contents, ArrayObject) else ()
+    return any(is_null_or_none(part.get_object()) for part in parts)
 
 
 def _upright(drawing: Drawing, width: float, height: float) -> Page:
@@ -101,17 +116,37 @@ def _upright(drawing: Drawing, width: float, height: float) -> Page:
         x1, _ = apply(own, *item.end)
         piece = replace(item.piece, x0=min(x0, x1), x1=max(x0, x1), y=y)
         by_direction.setdefault(item.direction, []).append(piece)
-    pieces = by_direction.pop(main)
-    return Page(
+    page = Page(
         width=height if main % 2 else width,
         height=width if main % 2 else height,
-        pieces=tuple(pieces),
-        aside=tuple(tuple(group) for _, group in sorted(by_direction.items())),
         rules=tuple(_turned_rule(rule, turned) for rule in drawing.paths.rules),
         areas=tuple(_turned_area(area, turned) for area in drawing.paths.areas),
         placed=turned,
         unreadable=drawing.unreadable + unread,
     )
+    groups = [by_direction.pop(main), *(group for _, group in sorted(by_direction.items()))]
+    return _with_text(page, groups)
+
+
+def _with_text(page: Page, groups: Sequence[Sequence[Piece]]) -> Page:
+    """The page with its text, the main direction first, hidden text kept apart.
+
+    The words that a text recognition put under its scan are meant to be found: they count as seen.
+    """
+    everything = [piece for group in groups for piece in group]
+    under_scan = sum(len(piece.text) for piece in everything if piece.hidden == "invisible")
+    if page.scanned and 2 * under_scan > sum(len(piece.text) for piece in everything):
+        groups = [
+            [replace(p, hidden="") if p.hidden == "invisible" else p for p in group]
+            for group in groups
+        ]
+    seen = [tuple(piece for piece in group if not piece.hidden) for group in groups]
+    unseen = [
+        tuple(piece for piece in group if piece.hidden == reason)
+        for group in groups
+        for reason in dict.fromkeys(piece.hidden for piece in group if piece.hidden)
+    ]
+    return replace(page, pieces=seen[0], aside=tuple(filter(None, seen[1:])), unseen=tuple(unseen))
 
 
 def _turned_rule(rule: Rule, turned: Matrix) -> Rule:

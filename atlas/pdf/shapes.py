@@ -44,6 +44,8 @@ class Piece:
     """Why a reader of the page does not see it, or ""."""
     margin: bool = False
     """Whether the file itself marks it as a running header or footer."""
+    spaced: bool = False
+    """Whether it was shown with a space after its last letter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

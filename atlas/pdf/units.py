@@ -40,17 +40,34 @@ class Draft:
     header: Draft | None = None
     table: int = 0
     """Rows of one table have one number."""
+    hidden: str = ""
+    """Why a person does not see it on its page, or ""."""
 
     def follows(self, before: Draft) -> bool:
         """Whether the two are items of one list or rows of one table."""
-        return self.kind in ("item", "row") and (self.kind, self.table) == (
+        return self.kind in ("item", "row") and (self.kind, self.table, self.hidden) == (
             before.kind,
             before.table,
+            before.hidden,
         )
 
 
 def units_of(blocks: Sequence[Line | Table], words: Words, style: Style) -> list[Draft]:
-    """The units of one section. `style` tells how the document sets its paragraphs."""
+    """The units of one section, hidden ones last. `style` tells how paragraphs are set.
+
+    No unit holds both hidden words and words that are seen.
+    """
+    by_reason: dict[str, list[Line | Table]] = {"": []}
+    for block in blocks:
+        by_reason.setdefault(block.hidden if isinstance(block, Line) else "", []).append(block)
+    return [
+        replace(draft, hidden=reason) if reason else draft
+        for reason, alike in by_reason.items()
+        for draft in _units_alike(alike, words, style)
+    ]
+
+
+def _units_alike(blocks: Sequence[Line | Table], words: Words, style: Style) -> list[Draft]:
     drafts: list[Draft] = []
     current: _Paragraph | None = None
     blocks = _joined_tables(blocks)

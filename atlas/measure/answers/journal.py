@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from atlas.errors import AtlasError, UsageError
 from atlas.measure.answers.outcome import Outcome, from_json
+from atlas.whole_files import add_line_to, sealed, unsealed
 
 FOLDER = "answers"
 """Its place in the state folder."""
@@ -38,12 +38,8 @@ class Journal:
         self.done[outcome.key] = outcome
         if outcome.error:
             return
-        data = json.dumps(outcome.as_json(), ensure_ascii=True, allow_nan=False).encode() + b"\n"
-        size = os.fstat(self._handle).st_size
-        if size and os.pread(self._handle, 1, size - 1) != b"\n":
-            data = b"\n" + data  # a line that a kill cut short ends here
         try:
-            os.write(self._handle, data)
+            add_line_to(self._handle, sealed(outcome.as_json()))
         except OSError as error:
             raise AtlasError(f"{self.path}: could not be written ({error.strerror})") from None
 
@@ -79,6 +75,6 @@ def _read(handle: int) -> Iterator[Outcome]:
         file.seek(0)
         for line in file:
             with contextlib.suppress(ValueError, RecursionError):
-                outcome = from_json(json.loads(line))
+                outcome = from_json(unsealed(line))
                 if outcome is not None and not outcome.error:
                     yield outcome

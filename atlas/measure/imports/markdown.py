@@ -7,7 +7,10 @@ from collections.abc import Iterator
 
 import yaml
 
-_DROPPED = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u200b\u2060\ufeff]")
+_DROPPED = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060"
+    "\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
+)
 """Control and invisible characters that reading a document drops; white space is not among them."""
 _MARKUP = re.compile(r"[\\`*_\[\]<&]")
 _NUMBERED = re.compile(r"(\d+)([.)])")

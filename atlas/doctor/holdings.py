@@ -1,0 +1,223 @@
+"""What atlas made of the collection: index, state folder, store.
+
+Enters: a Collection. Leaves: findings, and the Index where one can be opened. The files of the
+index are hashed anew, however well their stamps are known, since a disk can change bytes under the
+same stamp. Nothing is built, repaired or removed here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from atlas.collection import Collection
+from atlas.doctor.finding import Finding, counted, of_error, ok, warn
+from atlas.errors import IndexDamagedError, ModelError
+from atlas.index import Index
+from atlas.ingest import index_folder, open_index, why_stale
+from atlas.measure.answers.journal import FOLDER as JOURNALS
+from atlas.models import carriers
+from atlas.models.verified import sha256
+from atlas.stores import describe_store
+
+INGEST = "run `atlas ingest`"
+SOON = f"the next question brings it up to date, or {INGEST}"
+SPARE_BYTES = 100_000_000
+"""Free space below which the state folder is warned of, beside twice the index."""
+
+
+def index(
+    collection: Collection, trusted: bool, found: list[Index], current: list[Index]
+) -> Iterator[Finding]:
+    """The index in use; it is put into `found`, and where it is of today into `current`.
+
+    `trusted` is False where the settings could not be read, so that nothing can be compared.
+    """
+    folder = index_folder(collection)
+    try:
+        opened = open_index(collection)
+        if opened is not None:
+            _check_files(opened)
+    except IndexDamagedError as error:
+        yield of_error("index", error, INGEST)
+        return
+    if opened is None:
+        yield warn("index", "none yet", f"the first question builds it, or {INGEST}")
+        yield from _leftovers(collection, folder)
+        return
+    found.append(opened)
+    size = _size(_bytes(opened.folder))
+    what = f"{counted(len(opened.ids), 'document')}, {counted(len(opened), 'block')}, {size}"
+    stale = why_stale(collection, opened) or _other_model(collection, opened)
+    if not trusted:
+        text = f"{what}, every checksum right; not compared, since the settings cannot be read"
+        yield warn("index", text, "mend the settings first")
+    elif stale:
+        yield warn("index", f"out of date: {stale} ({what})", SOON)
+    else:
+        current.append(opened)
+        yield ok("index", f"current: {what}, every checksum right")
+    yield from _leftovers(collection, folder)
+
+
+def _check_files(index: Index) -> None:
+    """Raises IndexDamagedError naming a file whose bytes are not those that were written."""
+    for name, expected in index.manifest["files"].items():
+        path = index.folder / name
+        try:
+            same = sha256(path) == expected["sha256"]
+        except OSError as error:
+            raise IndexDamagedError(
+                f"{path}: cannot be read ({error.strerror}); `atlas ingest` builds the index again"
+            ) from None
+        if not same:
+            # Opening trusts the stamp of the file, and so would `ingest`: the file has to go.
+            raise IndexDamagedError(
+                f"{path}: its bytes have changed, although its stamp has not; remove the folder "
+                f"{index.folder} and run `atlas ingest`"
+            )
+
+
+def _other_model(collection: Collection, index: Index) -> str:
+    """How the encoder differs from the one that made the index; told of shipped ones only."""
+    with contextlib.suppress(ModelError):  # which is said among the models
+        carrier = carriers.find("encoder", collection.settings.encoder)
+        made = index.manifest["encoder"]["fingerprint"]
+        if carrier is not None and carrier.fingerprint != made:
+            return f"the files of {carrier.name} are others than when it was made"
+    return ""
+
+
+def _leftovers(collection: Collection, folder: Path) -> Iterator[Finding]:
+    """Generations that are not in use, unless an ingest is at work on one."""
+    if _locked(collection.state / "ingest.lock"):
+        yield ok("index", "an ingest is running now; look again when it is done")
+        return
+    try:
+        current = (folder / "CURRENT").read_text(encoding="ascii").split()[0]
+    except (OSError, UnicodeError, IndexError):
+        current = ""
+    others = [path for path in sorted(folder.glob("g-*")) if path.name != current]
+    read = [path for path in others if _locked(path)]
+    left = [path for path in others if path not in read]
+    if read:
+        kept = counted(len(read), "older generation")
+        yield ok("index", f"{kept} kept while somebody reads in it")
+    if left and current:
+        size = _size(sum(map(_bytes, left)))
+        yield warn(
+            "index",
+            f"{counted(len(left), 'unused generation')} of {size} left in {folder}, by an ingest "
+            "that was cut off or by readers that have gone",
+            "the next `atlas ingest` removes them",
+        )
+    elif left:
+        yield warn("index", "an ingest was cut off before it had finished", INGEST)
+
+
+def state(collection: Collection) -> Iterator[Finding]:
+    """The state folder: where it is, its size, the space left, runs that were not finished."""
+    folder = collection.state
+    place = str(folder)
+    if collection.notes:
+        place += ", since the collection cannot be written to"
+    elif os.environ.get("ATLAS_STATE"):
+        place += ", by ATLAS_STATE"
+    exists = folder if folder.exists() else folder.parent
+    free = shutil.disk_usage(exists).free
+    wanted = SPARE_BYTES + 2 * _bytes(index_folder(collection))
+    if free < wanted:
+        yield warn(
+            "state",
+            f"{place}: {_size(free)} free, and an ingest may take {_size(wanted)}",
+            "free some space, or set ATLAS_STATE to another folder",
+        )
+    else:
+        size = _size(_bytes(folder))
+        yield ok("state", f"{place}: {size} used, {_size(free)} free")
+    journals = sorted((folder / JOURNALS).glob("*.jsonl"))
+    unfinished = [path for path in journals if not _locked(path)]
+    if len(journals) > len(unfinished):
+        yield ok("state", "a run of measure-answers is going on now")
+    if unfinished:
+        answers = sum(_lines(path) for path in unfinished)
+        yield warn(
+            "state",
+            f"{counted(len(unfinished), 'run')} of measure-answers cut off, with "
+            f"{counted(answers, 'answer')} kept in {folder / JOURNALS}",
+            "give the same command again to go on, or remove the files",
+        )
+
+
+def store(collection: Collection, index: Index | None) -> Iterator[Finding]:
+    """Where the two searches run."""
+    name = collection.settings.store
+    if name == "local":
+        yield ok("store", "local: the files of the index")
+    elif index is None:
+        yield warn("store", f"{_reached(collection.state)}, and there is no index yet", INGEST)
+    else:
+        yield ok("store", describe_store(name, index))
+
+
+def _reached(state: Path) -> str:
+    """Whether a server that has nothing to hold yet is there. Raises StoreError."""
+    from atlas.stores.milvus_server import address, connected
+
+    where = address(state)
+    if where.lite:  # it has no server, and to open its folder would make it
+        return f"milvus: Milvus Lite in {where.uri}"
+    with connected(state) as server:
+        return f"milvus: {server.version()} at {where.uri} answers"
+
+
+# ---- files ----------------------------------------------------------------------------------
+
+
+def _locked(path: Path) -> bool:
+    """Whether another process holds a lock on a file or folder."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # a file system without locks
+    finally:
+        os.close(handle)
+    return False
+
+
+def _bytes(folder: Path) -> int:
+    """The size of every file below a folder."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(place, name)).st_size
+    return total
+
+
+def _lines(path: Path) -> int:
+    try:
+        return path.read_bytes().count(b"\n")
+    except OSError:
+        return 0
+
+
+def _size(count: int) -> str:
+    """Bytes for a person: 2.1 MB."""
+    if count < 1000:
+        return f"{count} bytes"
+    for power, unit in enumerate(("kB", "MB", "GB"), 1):
+        number = count / 1000**power
+        if number < 999.5:
+            return f"{number:.0f} {unit}" if number >= 9.95 else f"{number:.1f} {unit}"
+    return f"{count / 1000**4:.1f} TB"

@@ -87,6 +87,14 @@ def test_search_lost_what_was_never_scored(tmp_path: Path) -> None:
     assert miss.beaten_by == "SHORT-1-p0"
 
 
+def test_reranking_lost_what_was_out_of_reach(tmp_path: Path) -> None:
+    near = {f"S{n:02}": "Saddle height." for n in range(4)}
+    texts = near | {"LONG": DOCUMENTS["LONG"], "BELL": "The bell rings."}
+    [miss] = lost(assistant_on(tmp_path, "LONG", texts, rerank_reach=0.1))
+    assert (miss.stage, miss.reason, miss.rank) == ("rerank", "not read, out of reach", 5)
+    assert by_stage([miss]) == {"rerank: not read, out of reach": 1}
+
+
 def test_search_lost_what_does_not_stand_in_the_ranking_at_all(tmp_path: Path) -> None:
     many = {f"S{n:02}": "Saddle height." for n in range(12)} | {"BELL": "The bell rings."}
     [miss] = lost(assistant_on(tmp_path, "BELL", many))

@@ -1,8 +1,9 @@
 """Rows -> for every label that was not supplied: the stage that lost it, and what beat it.
 
 In the order of the pipeline: `scope` (none of its blocks exists for the question), `search` (none
-was among those that were scored after the search), `rerank` (the search had one among the first k
-and the new order pushed it out), else the rule of selection that dropped it, in its own words.
+was among the first `depth` of the search), `rerank` (it was, but out of reach and so not read; or
+the search had one among the first k and the new order pushed it out), else the rule of selection
+that dropped it, in its own words.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from atlas.measure.doors import Opened
 from atlas.measure.questions import Questions
 from atlas.measure.rows import Row
 
+NOT_READ = "not read, out of reach"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
@@ -28,7 +31,8 @@ class Miss:
     stage: str
     """`scope`, `search`, `rerank`, `select`, or `failed`."""
     reason: str
-    """The rule that dropped the block, for `select`; the cause, for `failed`."""
+    """The rule that dropped the block, for `select`; NOT_READ or nothing, for `rerank`; the cause,
+    for `failed`."""
     ref: str
     """The label's best block that was seen, or ""."""
     rank: int | None
@@ -66,7 +70,9 @@ def misses(rows: Sequence[Row], questions: Questions, opened: Opened) -> tuple[M
 
 def by_stage(found: Sequence[Miss]) -> dict[str, int]:
     """Misses per stage, most frequent first; of the drops each rule counts for itself."""
-    rules = Counter(f"{m.stage}: {m.reason}" if m.stage == "select" else m.stage for m in found)
+    rules = Counter(
+        f"{m.stage}: {m.reason}" if m.reason and m.stage != "failed" else m.stage for m in found
+    )
     return dict(rules.most_common())
 
 
@@ -104,9 +110,11 @@ def _stage(
     dropped = {item["ref"]: item for item in trace["dropped"]}
     seen = [ref for ref in trace["ranked"] if ref in own and ref in dropped]
     if not seen:
-        ranked = [ref for ref in trace["ranked"] if ref in own]
-        rank = trace["ranked"].index(ranked[0]) + 1 if ranked else None
-        return "search", "", ranked[0] if ranked else "", rank
+        unread = next((ref for ref in trace["ranked"] if ref in own), "")
+        rank = trace["ranked"].index(unread) + 1 if unread else None
+        if rank and rank <= trace["settings"]["depth"]:
+            return "rerank", NOT_READ, unread, rank
+        return "search", "", unread, rank
     ref = seen[0]
     rank = trace["ranked"].index(ref) + 1
     reason = dropped[ref]["reason"]

@@ -392,6 +392,7 @@ class Assistant:
             products=Products(asked.seen.known_products),
             named=asked.seen.products,
             product_terms=frozenset(t for name in asked.seen.products for t in terms(name)),
+            held=asked.seen.days if asked.seen.days != (asked.seen.day,) else (),
         )
 
     def _reads(self) -> Score | None:

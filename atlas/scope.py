@@ -27,12 +27,12 @@ _COUNTED = (
 )
 _UNIT = "|".join(sorted((re.escape(unit) for unit in UNITS if unit != "a"), key=len, reverse=True))
 _YEAR = re.compile(
-    r"(?<![\w.,/€$£-])(?<![€$£]\s)(?<!every\s)((?:19|20)\d\d)"
+    r"(?<![\w.,/€$£-])(?<![€$£]\s)(?<!every\s)((?:1[89]|20)\d\d)"
     rf"(?!\w|[.,/-]\d|[\s-]?(?:{_UNIT}|(?:charging\s)?(?:{_COUNTED}))(?!\w)|\s?[€$£])",
     re.IGNORECASE,
 )
 """A year, and not an amount of something: `in 2025`, but not `2025 km` nor `2,025`."""
-_DAY = re.compile(r"(?<!\d)((?:19|20)\d\d-\d\d-\d\d)(?!\d)")
+_DAY = re.compile(r"(?<!\d)((?:1[89]|20)\d\d-\d\d-\d\d)(?!\d)")
 _REVISION = re.compile(r"\brev(?:ision|\.)?\s*(\d+)\b|(?<![\w-])r(\d{1,2})(?![\w-])", re.IGNORECASE)
 """`revision 1` or a lone `R1`; the R1 of `WARR-R1` names that document and no other."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
 
 import pytest
 from pieces import WEIGHTS, block, hit, material, scored, use_weights
@@ -61,6 +63,14 @@ def test_declining_names_the_words_that_no_document_has_as_they_were_typed() -> 
     found = drafted("how long is the Swallow's warranty in Timbuktu", [TERM], {}, cosine=0.1)
     assert found.reason == (
         "the documents do not say; nothing in them mentions Swallow's, Timbuktu"
+    )
+
+
+def test_declining_about_another_day_speaks_of_what_held_on_it() -> None:
+    sight = replace(material([], NAMES), held=(date(2024, 12, 31),))
+    found = draft(analyse("how long was the warranty", frozenset()), [], sight)
+    assert found.reason == (
+        "the documents do not say; nothing that held on 2024-12-31 mentions warranty"
     )
 
 

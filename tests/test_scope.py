@@ -182,6 +182,12 @@ def test_this_year_means_today_and_a_later_one_its_first_day(look: View) -> None
     assert look("terms in 2027").days == (date(2027, 1, 1),)
 
 
+def test_a_year_long_before_any_policy_is_a_year(look: View) -> None:
+    assert look("terms in 1850").days == (date(1850, 12, 31),)
+    assert look("terms on 1899-05-01").days == (date(1899, 5, 1),)
+    assert look("torque at 1850 rpm").days == (TODAY,)
+
+
 def test_two_years_bring_the_policies_of_both(seen: Seen) -> None:
     assert {"RETURNS-R1", "RETURNS-R2"} <= seen("returns in 2025 and 2026") | {"RETURNS-R1"}
     assert look_days("returns in 2025 and 2026") == (date(2025, 12, 31), TODAY)

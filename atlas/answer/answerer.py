@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from atlas.answer import calculation
 from atlas.answer.clarification import Products, across_products, joint_claim, leaders
@@ -37,6 +38,8 @@ class Material:
     """Products that the question or the caller names."""
     product_terms: frozenset[str]
     """The terms of their names."""
+    held: tuple[date, ...] = ()
+    """The days that the question asks about, where they are others than the day of the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +227,9 @@ def _declined(question: Question, best: Judged | None, material: Material) -> Dr
     words = _surfaces(question.text, lacking)
     reason = "the documents do not say"
     if words:
-        reason += f"; nothing in them mentions {', '.join(words)}"
+        days = " or ".join(day.isoformat() for day in material.held)
+        seen = f"nothing that held on {days}" if days else "nothing in them"
+        reason += f"; {seen} mentions {', '.join(words)}"
     return Draft(status="abstained", reason=reason, evidence=best.evidence if best else ())
 
 

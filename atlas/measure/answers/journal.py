@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,14 +33,16 @@ class Journal:
         self.path = path
         self.done: dict[Key, Outcome] = {item.key: item for item in _read(handle)}
         self.resumed = len(self.done)
+        self._adding = threading.Lock()
 
     def add(self, outcome: Outcome) -> None:
-        """Keep a finished answer. Raises AtlasError where the disk refuses."""
+        """Keep a finished answer; many threads may. Raises AtlasError where the disk refuses."""
         self.done[outcome.key] = outcome
         if outcome.error:
             return
         try:
-            add_line_to(self._handle, sealed(outcome.as_json()))
+            with self._adding:
+                add_line_to(self._handle, sealed(outcome.as_json()))
         except OSError as error:
             raise AtlasError(f"{self.path}: could not be written ({error.strerror})") from None
 

@@ -116,11 +116,24 @@ def why_stale(collection: Collection, index: Index) -> str:
         return "products or readers changed in atlas.yaml"
     before = {source.path: (source.size, source.modified_ns) for source in index.sources}
     now = {file.place: file.stamp for file in collection.found()}
-    changed = sum(before.get(path) != stamp for path, stamp in now.items())
-    gone = sum(path not in now for path in before)
-    if changed or gone:
-        return f"{changed + gone} of {len(now) + gone} files changed"
-    return ""
+    return _differing(before, now)
+
+
+def _differing(before: dict[str, tuple[int, int]], now: dict[str, tuple[int, int]]) -> str:
+    """How many files have another stamp, are new or gone. A copy or `touch` changes times alone,
+    and only reading a file tells whether its words changed too."""
+    other = sum(now.get(path, stamp) != stamp for path, stamp in before.items())
+    counts = (
+        (other, "has another size or time", "have another size or time"),
+        (len(now.keys() - before.keys()), "is new", "are new"),
+        (len(before.keys() - now.keys()), "is gone", "are gone"),
+    )
+    of_all = f" of {len(before.keys() | now.keys())} files"
+    parts: list[str] = []
+    for count, one, many in counts:
+        if count:
+            parts.append(f"{count}{'' if parts else of_all} {one if count == 1 else many}")
+    return ", ".join(parts)
 
 
 # ---- the build ------------------------------------------------------------------------------
@@ -211,7 +224,7 @@ def _old_index(collection: Collection) -> tuple[Index | None, tuple[str, ...]]:
     try:
         return Index.open(index_folder(collection), collection.state, afresh=True), ()
     except IndexDamagedError as error:
-        return None, (str(error),)
+        return None, (_mended(error),)
 
 
 def _store_damage(name: str, index: Index) -> tuple[str, ...]:
@@ -220,8 +233,13 @@ def _store_damage(name: str, index: Index) -> tuple[str, ...]:
         open_store(name, index).close()
     except IndexDamagedError as error:
         discard_store(name, index)
-        return (str(error),)
+        return (_mended(error),)
     return ()
+
+
+def _mended(error: IndexDamagedError) -> str:
+    """The damage, told when it is mended: the advice that an error ends in is done by then."""
+    return f"{str(error).rpartition('; ')[0] or error}; this ingest has mended it"
 
 
 def _tidied(name: str, state: Path) -> tuple[str, ...]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from atlas.records import Trace
 
 WIDTH = 96
+FINGERPRINT_WIDTH = 20
+"""Room for the name of a fingerprint: `keyword_statistics` and a space."""
 
 
 def printable(text: str) -> str:
@@ -159,7 +161,7 @@ def _detail_lines(values: Mapping[str, Any]) -> Iterator[str]:
     timings = values["timings_seconds"]
     yield "seconds    " + ", ".join(f"{name} {value:.3f}" for name, value in timings.items())
     for name, value in values["fingerprints"].items():
-        yield f"{name:<11}{value}"
+        yield f"{name:<{FINGERPRINT_WIDTH}}{value}"
 
 
 def _scores(row: Mapping[str, Any]) -> str:

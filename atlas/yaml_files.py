@@ -92,7 +92,8 @@ def parse(text: str, first_line: int = 1) -> Located:
         value = None if node is None else _build(loader, node, (), lines, written, first_line)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = first_line + (mark.line if mark else 0)
+        last = max(len(text.rstrip().splitlines()), 1) - 1  # an open bracket is missed after it
+        line = first_line + (min(mark.line, last) if mark else 0)
         raise YamlError(line, f"not valid YAML: {error.problem or error.context}") from None
     except yaml.reader.ReaderError as error:
         line = first_line + text.count("\n", 0, error.position)

@@ -114,7 +114,7 @@ def test_many_lines_about_the_same_are_cut_and_counted(root: Path) -> None:
     ingest(Collection.open(root))
     lines = doctor(root).stdout.splitlines()
     assert sum(line.startswith("warn  document: ") for line in lines) == 10
-    assert "      3 more lines about document; --json has them all" in lines
+    assert "      3 more lines about document; `--json` prints them all" in lines
     assert len([f for f in examine(root) if f.name == "document"]) == 13
 
 
@@ -218,15 +218,18 @@ def test_an_interruption_ends_the_examination() -> None:
 
 def test_an_empty_folder_is_told_how_to_start_and_left_empty(tmp_path: Path) -> None:
     findings = list(examine(tmp_path))
-    assert bad(iter(findings)) == [("warn", "collection")]
-    assert "`atlas init NEW-FOLDER`" in named(findings, "collection")[0].todo
+    assert bad(iter(findings)) == [("fail", "collection")]
+    [finding] = named(findings, "collection")
+    assert "so it is no collection, and only the installation was looked at" in finding.found
+    assert "`atlas init DIR`" in finding.todo
+    assert "-C DIR" in finding.todo
     assert list(tmp_path.iterdir()) == []
-    assert doctor(tmp_path).exit_code == 0
+    assert doctor(tmp_path).exit_code == 1, "a question is refused here too"
 
 
 def test_documents_in_the_wrong_place_are_seen(tmp_path: Path) -> None:
     (tmp_path / "README.md").touch()
-    assert only(tmp_path, "collection").level == "warn"
+    assert "and only the installation was looked at" in only(tmp_path, "collection").found
     for name in ("a.pdf", "b.PDF", "c.md"):
         (tmp_path / name).touch()
     finding = only(tmp_path, "collection")
@@ -394,7 +397,7 @@ def test_an_index_that_is_not_there_yet_is_said(tmp_path: Path) -> None:
 def test_an_index_that_is_out_of_date_says_why(root: Path, change: str) -> None:
     if change == "file":
         (root / "documents" / "manual.md").write_text("# Manual\n\nOther.\n")
-        why = "1 of 3 files changed"
+        why = "1 of 3 files has another size or time"
     elif change == "settings":
         (root / "atlas.yaml").write_text(SETTINGS + "block_size: 400\n")
         why = "block_size is 400, the index was made with 1000"
@@ -497,6 +500,44 @@ def test_an_ingest_at_work_is_said_and_its_files_are_no_leftovers(root: Path) ->
     assert findings[1] == ok("index", "an ingest is running now; look again when it is done")
 
 
+@pytest.mark.parametrize("index", ["none", "outdated", "damaged"])
+@pytest.mark.parametrize("obstacle", ["settings", "documents", "space", "lock"])
+def test_an_ingest_that_would_be_refused_is_not_advised(
+    root: Path, monkeypatch: pytest.MonkeyPatch, obstacle: str, index: str
+) -> None:
+    if index == "none":
+        shutil.rmtree(root / ".atlas" / "full")
+    elif index == "outdated":
+        (root / "documents" / "manual.md").write_text("# Manual\n\nOther.\n")
+    else:
+        (in_use(root) / "blocks.jsonl").unlink()
+    way = f"mend what the line `{obstacle}` says first, since every question is refused so"
+    if obstacle == "settings":
+        (root / "atlas.yaml").write_text("titel: x\n")
+    elif obstacle == "documents":
+        shutil.rmtree(root / "documents")
+        (root / "documents").mkdir()
+    elif obstacle == "space":
+        usage = shutil.disk_usage(root)._replace(free=0)
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+        way = f"free some space first, since only 0 bytes are free for {root / '.atlas'} and "
+    else:
+        lock = root / ".atlas" / "ingest.lock"
+        real = os.access
+        monkeypatch.setattr(os, "access", lambda path, how: path != lock and real(path, how))
+        way = f"let the user that runs atlas write to {lock} first"
+    [finding] = named(examine(root), "index")
+    assert "next question" not in finding.todo
+    assert "first question" not in finding.todo
+    if index == "outdated" and obstacle == "settings":
+        assert finding.todo == "mend the settings first"
+        return
+    assert finding.todo.startswith(way)
+    assert finding.todo.endswith("then `atlas ingest` builds the index again") == (
+        index == "damaged"
+    )
+
+
 # ---- state and store ------------------------------------------------------------------------
 
 
@@ -567,5 +608,5 @@ def test_a_store_is_looked_for_before_there_is_an_index(
     assert only(root, "store") == fail(
         "store",
         "ATLAS_MILVUS_URI is no address",
-        "expected http://host:19530 or a path to x.db",
+        "expected http(s)://host:port, https://host:port/database, or a path ending in .db",
     )

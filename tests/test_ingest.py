@@ -114,7 +114,7 @@ def test_a_changed_document_is_the_only_one_read_and_embedded_again(
         documents, "read_document", lambda path, top: read.append(path.name) or real(path, top)
     )
     put(root, "a", A.replace("Three", "Four"))
-    assert stale(root) == "1 of 2 files changed"
+    assert stale(root) == "1 of 2 files has another size or time"
     report = run(root)
     assert (report.recomputed, report.built) == (1, True)
     assert read == ["a.md"]
@@ -127,7 +127,7 @@ def test_a_removed_document_is_gone_and_nothing_is_computed(
 ) -> None:
     run(root)
     (root / "documents" / "a.md").unlink()
-    assert stale(root) == "1 of 2 files changed"
+    assert stale(root) == "1 of 2 files is gone"
     assert run(root).recomputed == 0
     assert texts(root) == ["Unplug it."]
 
@@ -149,20 +149,33 @@ def test_a_change_of_metadata_alone_computes_nothing(root: Path) -> None:
 def test_a_touched_document_is_not_embedded_again(root: Path) -> None:
     run(root)
     put(root, "a", A)
-    assert stale(root) == "1 of 2 files changed"
+    assert stale(root) == "1 of 2 files has another size or time"
     assert run(root).recomputed == 0
     assert stale(root) == ""
+
+
+def test_copied_files_are_not_called_changed(root: Path, tmp_path: Path) -> None:
+    run(root)
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy, copy_function=shutil.copy)
+    assert stale(copy) == "2 of 2 files have another size or time"
+    assert run(copy).recomputed == 0
+    put(copy, "a", A)
+    put(copy, "c", A)
+    put(copy, "d", A)
+    (copy / "documents" / "b.md").unlink()
+    assert stale(copy) == "1 of 4 files has another size or time, 2 are new, 1 is gone"
 
 
 def test_a_change_of_the_file_beside_a_pdf_is_seen(root: Path) -> None:
     drawn(root / "documents", lambda canvas: lines(canvas, ["Some words."]), "c.pdf")
     run(root)
     (root / "documents" / "c.pdf.yaml").write_text("products: [C-3]\n")
-    assert stale(root) == "1 of 3 files changed"
+    assert stale(root) == "1 of 3 files has another size or time"
     assert run(root).recomputed == 0
     assert current(root).document(2).metadata.products == ("C-3",)
     (root / "documents" / "c.pdf.yaml").unlink()
-    assert stale(root) == "1 of 3 files changed"
+    assert stale(root) == "1 of 3 files has another size or time"
 
 
 def test_equal_texts_are_embedded_once(root: Path, encoder: FakeEncoder) -> None:

@@ -87,7 +87,9 @@ def test_a_whole_trace_tells_how_the_answer_came_about(tmp_path: Path) -> None:
     assert "scope      reader sales, 2026-03-02, products: none named" in text
     assert f"trace      {trace.id}" in text
     assert "WARR-1-p0" in text
-    assert "fake-encoder fake-encoder-1" in text
+    assert "\nencoder             fake-encoder fake-encoder-1\n" in text
+    for name, value in trace.values["fingerprints"].items():
+        assert f"{name} {value}" in " ".join(text.split()), "a name and its value stand apart"
 
 
 def test_long_lines_are_wrapped(tmp_path: Path) -> None:

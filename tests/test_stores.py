@@ -426,7 +426,7 @@ def test_a_block_too_long_for_milvus_is_named(tmp_path: Path) -> None:
         opened(root)
 
 
-@pytest.mark.parametrize("damage", ["dropped", "short", "emptied", "halved", "deleted"])
+@pytest.mark.parametrize("damage", ["dropped", "short", "emptied", "halved", "deleted", "schema"])
 def test_a_damaged_collection_is_named_and_ingest_fills_it(damage: str, milvus: Assistant) -> None:
     assert isinstance(milvus.store, MilvusStore)
     store, folder = milvus.store, milvus.collection.state / "milvus.db"
@@ -441,14 +441,32 @@ def test_a_damaged_collection_is_named_and_ingest_fills_it(damage: str, milvus: 
         for path in folder.rglob("*.parquet"):
             data = path.read_bytes()
             path.write_bytes(data[: len(data) // 2] if damage == "halved" else b"")
-    with pytest.raises(IndexDamagedError, match=r"milvus\.db: .*`atlas ingest`"):
+    elif damage == "schema":
+        next(folder.rglob("schema.json")).write_text("{", "utf-8")
+    with pytest.raises(IndexDamagedError, match=r"milvus\.db: .*; `atlas ingest` fills") as caught:
         open_store("milvus", milvus.index)
+    assert "remove" not in str(caught.value), "an ingest is enough"
     report = ingest(milvus.collection)
     assert report.built
-    assert any("milvus.db" in note for note in report.warnings)
+    [note] = report.warnings
+    assert note.startswith(f"{folder}: ")
+    assert note.endswith("; this ingest has mended it")
+    assert "`atlas ingest`" not in note
     with opened(milvus.collection.root) as again:
         assert "3 years" in again.ask(QUESTION).values["answer"]
         assert len(names_of(again)) == 1
+
+
+def test_damage_that_stops_an_ingest_names_the_folder_to_remove(milvus: Assistant) -> None:
+    folder = milvus.collection.state / "milvus.db"
+    milvus.store.close()
+    next(folder.rglob("schema.json")).write_text("{", "utf-8")
+    (milvus.collection.root / "documents" / "new.md").write_text("# A\n\nHorn.\n", "utf-8")
+    with pytest.raises(StoreError) as caught:
+        ingest(milvus.collection)
+    assert str(caught.value).endswith(f"; remove the folder {folder} and run `atlas ingest`")
+    shutil.rmtree(folder)
+    assert ingest(milvus.collection).built
 
 
 def test_a_server_is_used_by_its_address_and_by_two_processes(
@@ -650,6 +668,7 @@ def test_a_token_reaches_no_file_and_no_trace(
     [
         ("nonsense", "is no address; expected http"),
         ("ftp://host:1", "is no address"),
+        ("ftp://x/y", "is no address"),
         ("http://", "is no address"),
         ("http://host:99999", "is no address"),
         ("http://ho\x1b[2Jst", "is no address"),
@@ -665,6 +684,10 @@ def test_an_address_that_is_none_is_refused(
     with pytest.raises(StoreError, match=problem) as caught:
         servers.address(tmp_path)
     assert "sesame" not in str(caught.value)
+    if not uri.endswith(".db"):  # one of the three already
+        assert str(caught.value).endswith(
+            "http(s)://host:port, https://host:port/database, or a path ending in .db"
+        )
 
 
 @pytest.mark.parametrize("missing", ["pymilvus", "milvus_lite"])

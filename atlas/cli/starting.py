@@ -102,7 +102,8 @@ def doctor(folder: str, sample: bool, as_json: bool) -> None:
     else:
         for name, count in alike.items():
             if count > ALIKE:
-                print_lines([f"      {count - ALIKE} more lines about {name}; --json has them all"])
+                more = f"{count - ALIKE} more lines about {name}"
+                print_lines([f"      {more}; `--json` prints them all"])
         print_lines([f"{levels['fail']} fail, {levels['warn']} warn, {levels['ok']} ok"])
     if levels["fail"]:
         sys.exit(FAILED)

@@ -8,7 +8,7 @@ servers that do not answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,31 +38,40 @@ def _collection(root: Path, sample: bool) -> Iterator[Finding]:
 
     problem = contents.folder_problem(root)
     settings, told = contents.settings(root) if root.is_dir() else (Settings(), [])
-    trusted = not any(finding.level == "fail" for finding in told)
-    yield from guarded("extra", lambda: installed.extras(_extras(settings)))
+    failed: list[str] = []
+    extras = guarded("extra", lambda: installed.extras(_extras(settings)))
+    yield from _noted(extras, failed)
     opened: list[Collection] = []
     if problem is None:
         told += guarded("state", lambda: contents.opened(root, settings, sample, opened.append))
-    kept = not any(finding.level == "fail" and finding.name == "state" for finding in told)
     state = opened[0].state if opened else None
-    yield from guarded("models", lambda: weights.models(settings, state))
-    yield from told
+    yield from _noted(guarded("models", lambda: weights.models(settings, state)), failed)
+    yield from _noted(told, failed)
     if problem is not None:
         yield problem
     for collection in opened:
-        yield from _opened(collection, trusted, kept)
+        yield from _opened(collection, failed)
     yield from guarded("chat", lambda: chat_servers.servers(settings))
 
 
-def _opened(collection: Collection, trusted: bool, kept: bool) -> Iterator[Finding]:
-    """`trusted`: its settings could be read; `kept`: it has a state folder."""
+def _noted(findings: Iterable[Finding], failed: list[str]) -> Iterator[Finding]:
+    """The same findings; the names of those that fail are put into `failed`."""
+    for finding in findings:
+        if finding.level == "fail":
+            failed.append(finding.name)
+        yield finding
+
+
+def _opened(collection: Collection, failed: list[str]) -> Iterator[Finding]:
+    """`failed`: the names of what failed already."""
     from atlas.doctor import contents, holdings
 
+    kept = "state" not in failed
     found: list[Index] = []
     current: list[Index] = []
-    yield from guarded("documents", lambda: contents.documents(collection))
+    yield from _noted(guarded("documents", lambda: contents.documents(collection)), failed)
     if kept:
-        yield from guarded("index", lambda: holdings.index(collection, trusted, found, current))
+        yield from guarded("index", lambda: holdings.index(collection, failed, found, current))
     today = current[0] if current else None
     for index in found:
         yield from guarded("document", partial(contents.read, collection, index, bool(today)))

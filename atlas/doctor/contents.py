@@ -29,7 +29,7 @@ ABOUT = {"README", "CHANGELOG", "CONTRIBUTING", "LICENSE"}
 """Files that describe a folder and are no documents of it."""
 HIDDEN = "see who put it there: it is searched, and said to be hidden where it is quoted"
 LOOK = "look whether the right text was read"
-START = "`atlas init NEW-FOLDER` writes a collection to start from; -C DIR names another folder"
+START = "`atlas init DIR` writes a collection to start from, -C DIR names one that you have"
 
 
 def settings(root: Path) -> tuple[Settings, list[Finding]]:
@@ -76,8 +76,10 @@ def _folder_problem(root: Path, folder: Path) -> Finding | None:
         found = f"{root} has no folder `documents`, but {counted(len(loose), 'file')} of its own"
         return fail(name, found, f"make {folder} and move what is to be searched into it")
     started = any((root / part).exists() for part in (FILE_NAME, DEVELOPMENT, HELD_OUT))
-    finding = fail if started else warn
-    return finding(name, f"{root} has no folder `documents`", f"put documents there; {START}")
+    found = f"{root} has no folder `documents`"
+    if not started:  # who only wanted to know of the installation should not be alarmed
+        found += ", so it is no collection, and only the installation was looked at"
+    return fail(name, found, f"{START}; or make {folder} and put documents there")
 
 
 def opened(

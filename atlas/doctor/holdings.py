@@ -11,7 +11,8 @@ import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from atlas.collection import Collection
@@ -26,42 +27,62 @@ from atlas.stores import describe_store
 
 INGEST = "run `atlas ingest`"
 SOON = f"the next question brings it up to date, or {INGEST}"
+STOPPING = ("encoder", "settings", "documents")
+"""Lines whose fault stops every ingest, as do those of extras that are needed."""
 SPARE_BYTES = 100_000_000
 """Free space below which the state folder is warned of, beside twice the index."""
 
 
 def index(
-    collection: Collection, trusted: bool, found: list[Index], current: list[Index]
+    collection: Collection, failed: Sequence[str], found: list[Index], current: list[Index]
 ) -> Iterator[Finding]:
     """The index in use; it is put into `found`, and where it is of today into `current`.
 
-    `trusted` is False where the settings could not be read, so that nothing can be compared.
+    `failed` names what failed already: without settings that can be read nothing is compared, and
+    an ingest that cannot be made is not advised.
     """
     folder = index_folder(collection)
+    obstacle = _obstacle(collection, failed)
     try:
         opened = open_index(collection)
         if opened is not None:
             _check_files(opened)
     except IndexDamagedError as error:
-        yield of_error("index", error, INGEST)
+        broken = of_error("index", error, INGEST)
+        yield replace(broken, todo=f"{obstacle}; then {broken.todo}") if obstacle else broken
         return
     if opened is None:
-        yield warn("index", "none yet", f"the first question builds it, or {INGEST}")
-        yield from _leftovers(collection, folder)
+        yield warn("index", "none yet", obstacle or f"the first question builds it, or {INGEST}")
+        yield from _leftovers(collection, folder, obstacle)
         return
     found.append(opened)
     size = _size(_bytes(opened.folder))
     what = f"{counted(len(opened.ids), 'document')}, {counted(len(opened), 'block')}, {size}"
     stale = why_stale(collection, opened) or _other_model(collection, opened)
-    if not trusted:
+    if "settings" in failed:
         text = f"{what}, every checksum right; not compared, since the settings cannot be read"
         yield warn("index", text, "mend the settings first")
     elif stale:
-        yield warn("index", f"out of date: {stale} ({what})", SOON)
+        yield warn("index", f"out of date: {stale} ({what})", obstacle or SOON)
     else:
         current.append(opened)
         yield ok("index", f"current: {what}, every checksum right")
-    yield from _leftovers(collection, folder)
+    yield from _leftovers(collection, folder, obstacle)
+
+
+def _obstacle(collection: Collection, failed: Sequence[str]) -> str:
+    """What has to be done before the index can be built, or ""."""
+    for name in failed:
+        if name in STOPPING or name.startswith("extra "):
+            return f"mend what the line `{name}` says first, since every question is refused so"
+    for path in (collection.state / "ingest.lock", index_folder(collection)):
+        if path.exists() and not os.access(path, os.W_OK):
+            return f"let the user that runs atlas write to {path} first"
+    free, wanted = _space(collection)
+    if free < wanted:
+        few = f"only {_size(free)} are free for {collection.state}"
+        return f"free some space first, since {few} and building it may be refused"
+    return ""
 
 
 def _check_files(index: Index) -> None:
@@ -92,7 +113,7 @@ def _other_model(collection: Collection, index: Index) -> str:
     return ""
 
 
-def _leftovers(collection: Collection, folder: Path) -> Iterator[Finding]:
+def _leftovers(collection: Collection, folder: Path, obstacle: str) -> Iterator[Finding]:
     """Generations that are not in use, unless an ingest is at work on one."""
     if _locked(collection.state / "ingest.lock"):
         yield ok("index", "an ingest is running now; look again when it is done")
@@ -116,7 +137,8 @@ def _leftovers(collection: Collection, folder: Path) -> Iterator[Finding]:
             "the next `atlas ingest` removes them",
         )
     elif left:
-        yield warn("index", "an ingest was cut off before it had finished", INGEST)
+        text = "an ingest was cut off before it had finished"
+        yield warn("index", text, obstacle or INGEST)
 
 
 def state(collection: Collection) -> Iterator[Finding]:
@@ -127,9 +149,7 @@ def state(collection: Collection) -> Iterator[Finding]:
         place += ", since the collection cannot be written to"
     elif os.environ.get("ATLAS_STATE"):
         place += ", by ATLAS_STATE"
-    exists = folder if folder.exists() else folder.parent
-    free = shutil.disk_usage(exists).free
-    wanted = SPARE_BYTES + 2 * _bytes(index_folder(collection))
+    free, wanted = _space(collection)
     if free < wanted:
         yield warn(
             "state",
@@ -151,6 +171,13 @@ def state(collection: Collection) -> Iterator[Finding]:
             f"{counted(answers, 'answer')} kept in {folder / JOURNALS}",
             "give the same command again to go on, or remove the files",
         )
+
+
+def _space(collection: Collection) -> tuple[int, int]:
+    """Bytes that are free where the state folder is, and those that an ingest may take."""
+    folder = collection.state
+    free = shutil.disk_usage(folder if folder.exists() else folder.parent).free
+    return free, SPARE_BYTES + 2 * _bytes(index_folder(collection))
 
 
 def store(collection: Collection, index: Index | None) -> Iterator[Finding]:

@@ -101,7 +101,8 @@ def check_whole(server: Server, name: str, index: Index) -> None:
         problem = _problem(server, name, index)
     except StoreError as error:
         if server.where.lite:
-            raise IndexDamagedError(str(error)) from None
+            found = str(error).rpartition("; ")[0]  # an ingest mends it, and no one else need
+            raise IndexDamagedError(f"{found}; `atlas ingest` fills it again") from None
         raise
     if problem:
         raise IndexDamagedError(

@@ -25,6 +25,7 @@ from atlas.errors import StoreError
 
 URI = "ATLAS_MILVUS_URI"
 TOKEN = "ATLAS_MILVUS_TOKEN"
+FORMS = "http(s)://host:port, https://host:port/database, or a path ending in .db"
 CONNECT_SECONDS = 10.0
 """Longest wait for a connection."""
 LITE_OPTIONS = {"grpc.keepalive_time_ms": 2**31 - 1}
@@ -60,7 +61,7 @@ def address(state: Path) -> Address:
         return Address(uri=str((state / "milvus.db").resolve()), lite=True)
     if "://" not in uri:
         if not uri.endswith(".db"):
-            raise StoreError(f"{URI} is no address; expected http://host:19530 or a path to x.db")
+            raise StoreError(f"{URI} is no address; expected {FORMS}")
         path = Path(uri).resolve()
         if not path.parent.is_dir():
             raise StoreError(f"{URI}: the folder {path.parent} does not exist; make it first")
@@ -72,10 +73,11 @@ def address(state: Path) -> Address:
     except ValueError:
         valid = False
     if not valid:
-        raise StoreError(f"{URI} is no address; expected http://host:19530")
+        raise StoreError(f"{URI} is no address; expected {FORMS}")
     if url.username is not None or url.password is not None or url.query or url.fragment:
         raise StoreError(
-            f"{URI} holds a user, a password or a query; put user:password or the key into {TOKEN}"
+            f"{URI} holds a user, a password or a query; put user:password or the key into "
+            f"{TOKEN}, and write the address as {FORMS}"
         )
     return Address(uri=uri.rstrip("/"), lite=False, token=token)
 
@@ -151,8 +153,8 @@ class Server:
             )
         if self.where.lite:
             return (
-                f"{self.where.uri}: Milvus Lite failed while {what} ({words}); remove that folder "
-                "and run `atlas ingest`"
+                f"{self.where.uri}: Milvus Lite failed while {what} ({words}); remove the folder "
+                f"{self.where.uri} and run `atlas ingest`"
             )
         return f"{self.where.uri}: Milvus failed while {what} ({words}); its log says more"
 
@@ -229,7 +231,8 @@ def _start_lite(path: str) -> str:
             f"that one, or name a server in {URI}"
         )
     raise StoreError(
-        f"{path}: Milvus Lite cannot open it ({reason}); remove it and run `atlas ingest`"
+        f"{path}: Milvus Lite cannot open it ({reason}); remove the folder {path} and run "
+        "`atlas ingest`"
     )
 
 

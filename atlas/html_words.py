@@ -11,8 +11,11 @@ marks that are never closed.
 from __future__ import annotations
 
 import re
+from colorsys import hls_to_rgb
 from html import unescape
 
+Color = tuple[float, float, float, float]
+"""Red, green, blue and how far it covers, 0 to 1."""
 Run = tuple[str, str]
 """Words, and why a reader does not see them or ""."""
 
@@ -35,12 +38,26 @@ _MOST_BROKEN = 50
 _DEEPEST = 100
 """Open elements that an end tag may belong to."""
 _NO_DISPLAY = re.compile(r"display:none|content-visibility:hidden")
-_INVISIBLE = re.compile(r"visibility:(?:hidden|collapse)|opacity:0?(?:\.0+)?(?:;|$)")
+_INVISIBLE = re.compile(r"visibility:(?:hidden|collapse)")
 _TINY = re.compile(r"font-size:0*(?:[01](?:\.\d+)?|\.\d+)(?:px|pt|%)?(?:;|!|$)")
 _AWAY = re.compile(r"(?:left|top|right|bottom|text-indent|margin-left):-\d{3,}")
-_WHITE = re.compile(
-    r"(?:^|;)color:(?:white|transparent|#fff(?:fff)?|rgba?\(255,255,255[^)]*\))(?:;|!|$)"
-)
+_COMMENT = re.compile(r"/\*.*?(?:\*/|$)", re.DOTALL)
+_SIZES = ("height", "width", "max-height", "max-width")
+_OVERFLOWS = ("overflow", "overflow-x", "overflow-y")
+_NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([a-z%]*)")
+_FACTORS = re.compile(r"(?:scale(?:x|y|3d)?|opacity)\(([^)]{0,99})\)")
+_HEX = re.compile(r"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})")
+_FUNCTION = re.compile(r"(rgb|hsl)a?\(([^)]*)\)")
+_NAMES = {
+    "white": (1.0, 1.0, 1.0, 1.0), "transparent": (1.0, 1.0, 1.0, 0.0),
+    "snow": (1.0, 0.98, 0.98, 1.0), "ghostwhite": (0.97, 0.97, 1.0, 1.0),
+    "mintcream": (0.961, 1.0, 0.98, 1.0), "whitesmoke": (0.961, 0.961, 0.961, 1.0),
+}  # fmt: skip
+"""The names of colors as good as white, and of none at all."""
+_CLOSE = 0.04
+"""Colors whose red, green and blue differ by no more than this, of 1, look the same."""
+_FAINT = 0.05
+"""Words no less transparent than this are not seen."""
 
 
 class Markup:
@@ -147,15 +164,98 @@ def _values(attributes: str) -> dict[str, str]:
 
 def _reason(tag: str, attributes: dict[str, str]) -> str:
     """Why an element's words are not seen, as far as it says so itself."""
-    style = "".join(attributes.get("style", "").split())
-    if "hidden" in attributes or tag == "template" or _NO_DISPLAY.search(style):
+    spaced = _COMMENT.sub("", attributes.get("style", ""))
+    style = "".join(spaced.split())
+    closed = tag == "dialog" and "open" not in attributes
+    if "hidden" in attributes or tag == "template" or closed or _NO_DISPLAY.search(style):
         return "not displayed"
-    if _INVISIBLE.search(style):
+    said = _declarations(spaced)
+    opacities = [said.get("opacity", ""), *_factors(said.get("filter", ""), "opacity")]
+    if _INVISIBLE.search(style) or any(_at_most(factor, _FAINT) for factor in opacities):
         return "invisible"
-    if _TINY.search(style):
+    scales = [*said.get("scale", "").split(), *_factors(said.get("transform", ""), "scale")]
+    scaled_away = any(_at_most(factor.lstrip("-"), _FAINT) for factor in scales)
+    if scaled_away or _TINY.search(style) or _without_size(said):
         return "tiny"
     if _AWAY.search(style):
         return "off the page"
-    color = attributes.get("color", "").strip()
-    white = bool(_WHITE.search(style)) or (tag == "font" and color in ("white", "#fff", "#ffffff"))
-    return "white" if white and "background" not in style else ""
+    return _reason_of_color(said, attributes.get("color", "") if tag == "font" else "")
+
+
+def _reason_of_color(said: dict[str, str], own: str) -> str:
+    """Why words are not seen on the ground that the element gives them, the white page if none."""
+    color = _color(said.get("text-fill-color") or said.get("color") or own.strip())
+    if color is None:
+        return ""
+    if color[3] <= _FAINT:
+        return "" if "text" in said.get("background-clip", "") else "invisible"
+    ground: Color | None = _NAMES["white"]
+    if any(name.startswith("background") for name in said):
+        ground = _color(said.get("background-color") or said.get("background", ""))
+        if ground and ground[3] <= _FAINT:
+            ground = _NAMES["white"]
+    if not ground or any(abs(a - b) > _CLOSE for a, b in zip(color[:3], ground[:3], strict=True)):
+        return ""
+    return "white" if min(ground[:3]) >= 1 - _CLOSE else "in the color of its ground"
+
+
+def _declarations(style: str) -> dict[str, str]:
+    """What a style says: the last word on each property, or the last marked as important."""
+    said: dict[str, str] = {}
+    strong: set[str] = set()
+    for part in style.split(";"):
+        name, _, value = part.partition(":")
+        name = name.strip().removeprefix("-webkit-")
+        value, _, claim = value.partition("!")
+        if claim or name not in strong:
+            said[name] = value.strip()
+            strong |= {name} if claim else set()
+    return said
+
+
+def _without_size(said: dict[str, str]) -> bool:
+    """Whether a box is too small for words and what runs over it is cut off."""
+    small = [name for name in _SIZES if _at_most(said.get(name, ""), 0.0, px=1.0)]
+    cut = any(said.get(name, "").startswith(("hidden", "clip")) for name in _OVERFLOWS)
+    padded = any(
+        name.startswith("padding") and not _at_most(value, 0.0) for name, value in said.items()
+    )
+    return not padded and ("max-height" in small or (cut and bool(small)))
+
+
+def _factors(value: str, name: str) -> list[str]:
+    """The numbers of the functions of this name, such as `scale(0, 1)`."""
+    found = [match for match in _FACTORS.finditer(value) if match[0].startswith(name)]
+    return [part.strip() for match in found for part in match[1].split(",")]
+
+
+def _at_most(value: str, limit: float, px: float = 0.0) -> bool:
+    """Whether a length or a factor is no more than `limit`, or than `px` in pixels or points."""
+    number = _NUMBER.fullmatch(value.strip())
+    if not number:
+        return False
+    amount = float(number[1]) / (100 if number[2] == "%" else 1)
+    return amount <= (max(limit, px) if number[2] in ("px", "pt", "") else limit)
+
+
+def _color(value: str) -> Color | None:
+    """Red, green, blue and alpha, 0 to 1; None for a color that is not known here."""
+    if found := _HEX.fullmatch(value):
+        digits = found[1] if len(found[1]) > 4 else "".join(digit * 2 for digit in found[1])
+        red, green, blue, cover = bytes.fromhex(f"{digits}ff"[:8])
+        return red / 255, green / 255, blue / 255, cover / 255
+    found = _FUNCTION.fullmatch(value)
+    if not found:
+        return _NAMES.get(value)
+    numbers = [_NUMBER.fullmatch(part) for part in re.split(r"[\s,/]+", found[2].strip())]
+    if not 3 <= len(numbers) <= 4:
+        return None
+    whole = (360.0, 100.0, 100.0, 1.0) if found[1] == "hsl" else (255.0, 255.0, 255.0, 1.0)
+    parts = [
+        min(1.0, max(0.0, float(n[1]) / (100 if n[2] == "%" else scale))) if n else 0.0
+        for n, scale in zip(numbers, whole, strict=False)
+    ]
+    alpha = parts[3] if len(parts) > 3 else 1.0
+    if found[1] == "hsl":
+        return (*hls_to_rgb(parts[0], parts[2], parts[1]), alpha)
+    return parts[0], parts[1], parts[2], alpha

@@ -180,6 +180,30 @@ def hidden(text: str) -> list[tuple[str, str]]:
         ('style="font-size:0px"', "tiny"),
         ('style="color:#FFFFFF"', "white"),
         ('style="position:absolute;left:-9999px"', "off the page"),
+        ('style="opacity:0.05"', "invisible"),
+        ('style="opacity: 4%"', "invisible"),
+        ('style="filter:opacity(0)"', "invisible"),
+        ('style="color:rgba(0,0,0,0)"', "invisible"),
+        ('style="color:rgb(0 0 0 / 0%)"', "invisible"),
+        ('style="color:#0000"', "invisible"),
+        ('style="color:transparent;background:#000"', "invisible"),
+        ('style="-webkit-text-fill-color:transparent"', "invisible"),
+        ('style="height:0;overflow:hidden"', "tiny"),
+        ('style="width:0px; overflow : clip"', "tiny"),
+        ('style="max-height:0"', "tiny"),
+        ('style="height:1px;width:1px;padding:0;overflow:hidden"', "tiny"),
+        ('style="transform:scale(0)"', "tiny"),
+        ('style="transform:rotate(9deg) scale(1, 0)"', "tiny"),
+        ('style="scale:0"', "tiny"),
+        ('style="color:hsl(0,0%,100%)"', "white"),
+        ('style="color:hsl(120deg 100 99)"', "white"),
+        ('style="color:#fefefe"', "white"),
+        ('style="color:rgb(99.9%, 100%, 98%)"', "white"),
+        ('style="color:whitesmoke"', "white"),
+        ('style="color:black;color:/* */white"', "white"),
+        ('style="color:white!important;color:black"', "white"),
+        ('style="color:white;background:none;background-color:#fff"', "white"),
+        ('style="color:rgb(255,0,0);background:#f00"', "in the color of its ground"),
     ],
 )
 def test_words_that_html_hides_stand_in_units_of_their_own(attribute: str, reason: str) -> None:
@@ -194,7 +218,21 @@ def test_words_that_html_hides_stand_in_units_of_their_own(attribute: str, reaso
         '<b style="color:white;background:#000">shown</b>',
         '<b style="font-size:12px">shown</b>',
         '<b style="opacity:0.5">shown</b>',
-        '<b style="opacity:0.05">shown</b>',
+        '<b style="opacity:0.06">shown</b>',
+        '<b style="color:white;color:black">shown</b>',
+        '<b style="color:white;background:url(dark.png)">shown</b>',
+        '<b style="color:#f0f0f0">shown</b>',
+        '<b style="color:hsl(0,0%,90%)">shown</b>',
+        '<b style="color:rgba(0,0,0,0.5)">shown</b>',
+        '<b style="color:transparent;-webkit-background-clip:text">shown</b>',
+        '<b style="color:#12345">shown</b>',
+        '<b style="color:rgb(,,)">shown</b>',
+        '<b style="transform:scale(-1,1)">shown</b>',
+        '<b style="height:0">shown</b>',
+        '<b style="height:20px;overflow:hidden">shown</b>',
+        '<b style="height:0;overflow:hidden;padding-bottom:50%">shown</b>',
+        "<dialog open>shown</dialog>",
+        "<details>shown</details>",
         "<b hidden></b>shown",
         "<img hidden>shown",
     ],
@@ -214,6 +252,14 @@ def test_an_element_hides_the_blocks_of_markdown_inside_it() -> None:
 def test_what_stands_inside_a_hidden_element_is_hidden() -> None:
     text = "A <span hidden>b <b>c</b> d</span> e."
     assert hidden(text) == [("A e.", ""), ("b c d", "not displayed")]
+
+
+def test_a_dialog_that_is_closed_is_not_displayed() -> None:
+    text = "<dialog>ten years</dialog>\n\nA."
+    assert hidden(text) == [
+        ("ten years", "not displayed"),
+        ("A.", ""),
+    ]
 
 
 def test_a_paragraph_ends_what_is_hidden_within_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -47,6 +48,10 @@ LONG = (
     "The battery of the bike is charged at room temperature, on the bike or off it, with the "
     "charger that came with it and no other. From empty to full takes five hours. "
 )
+
+
+INLINE = b"BI /W 1 /H 1 /BPC 8 /CS /G ID \xff EI\n"
+"""A white picture of one dot within the content."""
 
 
 def read(path: Path) -> Reading:
@@ -850,9 +855,19 @@ def test_a_stamp_across_every_page_is_left_out(tmp_path: Path) -> None:
         (text("secret words", x=900), "off the page"),
         (text("secret words") + b"0 0 1 rg 30 480 300 40 re f ", "painted over"),
         (b"q 0 0 10 10 re W n " + text("secret words") + b"Q ", "off the page"),
+        (b"7 Tr " + text("secret words"), "invisible"),
+        (b"q 7 Tr " + text("secret words") + b"0 0 9 9 re f Q ", "invisible"),
+        (b"q 7 Tr " + text("secret words") + b"1 g 30 480 300 40 re f Q ", "white"),
+        (b"q 7 Tr " + text("secret words") + b"0 Tr " + text("other words") + b"Q ", "invisible"),
+        (b"0.1 Tz " + text("secret words") + b"100 Tz ", "tiny"),
+        (b"q 0.01 0 0 1 40 0 cm " + text("secret words") + b"Q ", "tiny"),
     ],
-    ids=["mode 3", "white", "ground", "tiny", "off page", "covered", "clipped"],
-)
+    ids=[
+        "mode 3", "white", "ground", "tiny", "off page", "covered", "clipped", "mode 7",
+        "painted beside mode 7", "white through mode 7", "others through mode 7",
+        "pressed together", "squeezed",
+    ],
+)  # fmt: skip
 def test_hidden_text_is_read_with_a_warning(tmp_path: Path, content: bytes, reason: str) -> None:
     reading = read(raw(tmp_path, content + b"0 Tr 0 g " + text("Shown words.", y=300)))
     assert "secret words" in reading.text
@@ -866,14 +881,170 @@ def test_hidden_text_is_read_with_a_warning(tmp_path: Path, content: bytes, reas
         b"0 0 1 rg 30 490 200 30 re f 1 g " + text("White on blue"),
         b"1 1 0 rg 30 490 200 30 re f 0 g " + text("Black on yellow"),
         b"0.9 g 0 0 420 595 re f 0 g " + text("Black on a tinted page"),
+        b"q 7 Tr " + text("Cut out of a band") + b"0 0 1 rg 30 480 300 40 re f Q ",
+        b"q 7 Tr " + text("Cut out of a picture") + b"300 0 0 40 30 480 cm " + INLINE + b"Q ",
+        b"q 7 Tr " + text("twice") + b"0 Tr " + text("Set twice", x=18) + b"Q ",
+        b"60 Tz " + text("Condensed"),
     ],
 )
 def test_text_that_can_be_seen_gives_no_warning(tmp_path: Path, content: bytes) -> None:
     assert read(raw(tmp_path, content)).warnings == ()
 
 
+def test_text_under_a_picture_that_was_painted_later_is_hidden(tmp_path: Path) -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.drawString(MARGIN, 500, "secret words")
+        canvas.drawString(MARGIN, 400, "Shown words.")
+        canvas.drawImage(ImageReader(Image.new("RGB", (9, 9), "white")), 30, 480, 300, 40)
+        canvas.drawString(MARGIN, 490, "Printed on the picture.")
+
+    reading = read(drawn(tmp_path, draw))
+    reason = "painted over by a picture"
+    assert reading.warnings == (f"hidden text on page 1 ({reason}): «secret words»",)
+    assert "Printed on the picture." in reading.text
+
+
+def test_text_across_the_page_under_a_picture_is_hidden(tmp_path: Path) -> None:
+    def draw(canvas: Canvas) -> None:
+        lines(canvas, [LONG[:60], LONG[60:120]], 300)
+        canvas.rotate(90)
+        canvas.drawString(400, -100, "secret words")
+        canvas.drawImage(ImageReader(Image.new("L", (9, 9))), 390, -101, 200, 12)
+
+    (warning,) = read(drawn(tmp_path, draw)).warnings
+    assert warning.endswith("(painted over by a picture): «secret words»")
+
+
+STENCIL = b"BI /W 1 /H 1 /BPC 1 /IM true ID \xff EI\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "image"),
+    [
+        (b"300 0 0 40 30 480 cm ", STENCIL),
+        (b"/Half gs 300 0 0 40 30 480 cm ", INLINE),
+        (b"/Soft gs 300 0 0 40 30 480 cm ", INLINE),
+        (b"300 0 0 5 30 497 cm ", INLINE),
+        (b"50 0 0 40 30 480 cm ", INLINE),
+        (b"200 200 -200 200 100 400 cm ", INLINE),
+        (b"30 480 m 330 480 l 330 520 l h W n 300 0 0 40 30 480 cm ", INLINE),
+        (b"300 0 0 40 30 480 cm ", b"/Soft Do "),
+        (b"/Half gs ", b"/Form Do "),
+    ],
+    ids=[
+        "stencil", "half transparent", "mask of the state", "foot only", "beginning only",
+        "turned", "clipped by a triangle", "soft mask", "inside a half transparent form",
+    ],
+)  # fmt: skip
+def test_text_that_shows_through_or_beside_a_picture_is_seen(
+    tmp_path: Path, before: bytes, image: bytes
+) -> None:
+    extra = (
+        b"/ExtGState << /Half << /ca 0.5 >> /Full << /ca 1 >> /Soft << /SMask << /S /Alpha >> >> >>"
+        b" /XObject << /Soft 6 0 R /Form 7 0 R >>"
+    )
+    path = raw(tmp_path, text("Seen words.") + b"q " + before + image + b"Q ", extra=extra)
+    assert read(with_objects(path, MASKED, FORM)).warnings == ()
+
+
+MASKED = (
+    b"<< /Type /XObject /Subtype /Image /Width 1 /Height 1 /BitsPerComponent 8 /ColorSpace "
+    b"/DeviceGray /SMask 3 0 R /Length 1 >>\nstream\n\xff\nendstream"
+)
+_PAINTING = b"/Full gs 300 0 0 40 30 480 cm " + INLINE
+FORM = (
+    b"<< /Type /XObject /Subtype /Form /BBox [0 0 420 595] /Length %d /Group << /S /Transparency "
+    b">> >>\nstream\n%b\nendstream" % (len(_PAINTING), _PAINTING)
+)
+
+
+def with_objects(path: Path, *objects: bytes, catalog: bytes = b"") -> Path:
+    """A file of one page of `raw` with more objects, numbered from 6, and a fuller catalog."""
+    held = re.split(rb"\d+ 0 obj\n|\nendobj\n", path.read_bytes().partition(b"xref\n0 ")[0])[1::2]
+    held[0] = held[0].replace(b"/Catalog", b"/Catalog " + catalog)
+    return assembled(path, [*held, *objects])
+
+
+@pytest.mark.parametrize("name", ["Always", "Never"])
+def test_an_opaque_picture_of_the_file_covers_unless_its_layer_is_off(
+    tmp_path: Path, name: str
+) -> None:
+    layer = b"/OC 6 0 R /SMask null" if name == "Never" else b"/ImageMask false"
+    image = MASKED.replace(b"/SMask 3 0 R", layer)
+    path = raw(
+        tmp_path, text("secret words") + b"q 300 0 0 40 30 480 cm /X Do Q " + text("Seen.", y=300),
+        extra=b"/XObject << /X 7 0 R >>",
+    )  # fmt: skip
+    path = with_objects(
+        path, b"<< /Type /OCG >>", image, catalog=b"/OCProperties << /D << /OFF [6 0 R] >> >>"
+    )
+    assert len(read(path).warnings) == (name == "Always")
+
+
+@pytest.mark.parametrize(
+    ("setting", "layer", "off"),
+    [
+        (b"/OFF [6 0 R]", b"/A", True),
+        (b"/OFF [7 0 R]", b"/A", False),
+        (b"/BaseState /OFF", b"/A", True),
+        (b"/BaseState /OFF /ON [6 0 R]", b"/A", False),
+        (b"/OFF [6 0 R]", b"/Any", False),
+        (b"/OFF [6 0 R 7 0 R]", b"/Any", True),
+        (b"/OFF [6 0 R]", b"/All", True),
+        (b"/OFF [6 0 R]", b"/OneOff", False),
+        (b"/OFF [6 0 R]", b"/AllOff", True),
+        (b"/OFF 12", b"/A", False),
+        (b"/OFF [6 0 R]", b"/Missing", False),
+    ],
+)
+def test_text_in_a_layer_that_is_switched_off_is_hidden(
+    tmp_path: Path, setting: bytes, layer: bytes, off: bool
+) -> None:
+    several = b" << /Type /OCMD /OCGs [6 0 R null 7 0 R] /P /%b >> "
+    extra = b"/Properties << /A 6 0 R " + b"".join(
+        b"/%b" % name + several % policy
+        for name, policy in [
+            (b"Any", b"AnyOn"), (b"All", b"AllOn"), (b"OneOff", b"AnyOff"), (b"AllOff", b"AllOff"),
+        ]
+    ) + b">>"  # fmt: skip
+    inside = b"/OC " + layer + b" BDC /P BMC " + text("secret words") + b"EMC "
+    cover = b"0 0 1 rg 30 290 300 40 re f EMC 0 g "
+    path = raw(tmp_path, text("Seen.", y=300) + inside + cover + text("After.", y=200), extra=extra)
+    group = b"<< /Type /OCG /Name (Layer) >>"
+    catalog = b"/OCProperties << /OCGs [6 0 R 7 0 R] /D << %b >> >>" % setting
+    warnings = read(with_objects(path, group, group, catalog=catalog)).warnings
+    hidden = "secret words" if off else "Seen."
+    reason = "in a layer that is switched off" if off else "painted over"
+    assert [w for w in warnings if "operator" not in w] == [
+        f"hidden text on page 1 ({reason}): «{hidden}»"
+    ]
+
+
+def test_a_form_of_a_layer_that_is_switched_off_is_hidden(tmp_path: Path) -> None:
+    words = b"EMC " + text("secret words")
+    form = (
+        b"<< /Type /XObject /Subtype /Form /BBox [0 0 420 595] /OC 6 0 R /Length %d >>\n"
+        b"stream\n%b\nendstream" % (len(words), words)
+    )
+    path = raw(tmp_path, b"/X Do " + text("Seen.", y=300), extra=b"/XObject << /X 7 0 R >>")
+    path = with_objects(
+        path, b"<< /Type /OCG >>", form, catalog=b"/OCProperties << /D << /OFF [6 0 R] >> >>"
+    )
+    (warning,) = read(path).warnings
+    assert warning.endswith("(in a layer that is switched off): «secret words»")
+
+
 def picture(canvas: Canvas) -> None:
     canvas.drawImage(ImageReader(Image.new("L", (20, 20), 128)), 0, 0, WIDTH, HEIGHT)
+
+
+def test_the_words_that_a_scan_was_painted_over_are_just_read(tmp_path: Path) -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.drawString(MARGIN, 500, "Words that were recognised.")
+        picture(canvas)
+
+    reading = read(drawn(tmp_path, draw))
+    assert (texts(reading), reading.warnings) == (["Words that were recognised."], ())
 
 
 def test_the_words_under_a_scan_are_just_read(tmp_path: Path) -> None:

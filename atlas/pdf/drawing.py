@@ -15,11 +15,11 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pypdf.errors import LimitReachedError
-from pypdf.generic import ContentStream, DictionaryObject, IndirectObject
+from pypdf.generic import ContentStream, DictionaryObject, IndirectObject, is_null_or_none
 
 from atlas.pdf.fonts import FontCache, Glyphs
 from atlas.pdf.paths import Paths
@@ -47,8 +47,15 @@ _FORM_DEPTH = 12
 _MOST_SAVED = 1_000
 _TINY = 2.0
 """Letters smaller than this, in points, cannot be read."""
-_INVISIBLE = 3
-"""The text mode that neither fills nor strokes."""
+_NARROW = 1.0
+"""Letters pressed together so far that their size across is below this, in points."""
+_INVISIBLE = (3, 7)
+"""The text modes that neither fill nor stroke."""
+_CUT_OUT = 7
+"""The text mode of which only what is painted through the letters is seen."""
+_MOST_CUT_OUT = 1_000
+"""Texts of that mode that are remembered."""
+LAYER_OFF = "in a layer that is switched off"
 
 
 class OverLimit(Exception):
@@ -87,17 +94,40 @@ class _State:
     alpha: float = 1.0
     blended: bool = False
     """Whether what is painted mixes with what lies under it, as a marker pen does."""
+    masked: bool = False
+    """Whether a soft mask lets through what lies under."""
+    veiled: bool = False
+    """Whether the form around it is painted so that what lies under shows through."""
+    ragged: bool = False
+    """Whether the clip leaves out parts of its box."""
+    through: tuple[int, ...] = ()
+    """The texts of mode 7 that what is painted now shows through, as places in `shown`."""
+
+    @property
+    def solid(self) -> bool:
+        """Whether nothing shows through what is painted."""
+        return self.alpha >= 0.95 and not (self.blended or self.masked or self.veiled)
 
 
 class Drawing:
     """Follows operators and collects what they show."""
 
-    def __init__(self, base: Matrix, clip: Box, fonts: FontCache) -> None:
+    def __init__(
+        self,
+        base: Matrix,
+        clip: Box,
+        fonts: FontCache,
+        is_off: Callable[[DictionaryObject], bool] = lambda layer: False,
+    ) -> None:
         self.shown: list[Shown] = []
         self.paths = Paths()
         self.unreadable = 0
         self.damage = ""
         self._fonts = fonts
+        self._is_off = is_off
+        """Whether the file switches off what belongs to this layer."""
+        self._times_off = 0
+        """How many forms, pictures and marks that are open switch off what is drawn."""
         self._order = 0
         self._steps = 0
         self._state = _State(matrix=base, clip=clip)
@@ -106,6 +136,8 @@ class Drawing:
         self._forms: list[int] = []
         self._parsed: dict[int, tuple[Any, list[tuple[Any, bytes]]]] = {}
         self._marks: list[bool] = []
+        self._marks_off: list[bool] = []
+        self._cut_out: list[int] = []
         self._clipping = False
         self._text = self._line = IDENTITY
         """The text matrix, and the one at the start of the line."""
@@ -121,12 +153,13 @@ class Drawing:
             b"sc": self._fill_color, b"scn": self._fill_color, b"cs": self._fill_space,
             b"G": self._stroke_color, b"RG": self._stroke_color, b"K": self._stroke_color,
             b"SC": self._stroke_color, b"SCN": self._stroke_color, b"BT": self._begin_text,
+            b"ET": self._end_text,
             b"Tf": self._font, b"Td": self._step, b"TD": self._step_leading, b"Tm": self._place,
             b"T*": self._new_line, b"Tj": self._show, b"TJ": self._show_spaced,
             b"'": self._show_line, b'"': self._show_line_spaced, b"Tc": self._set("spacing"),
             b"Tw": self._set("word_spacing"), b"Tz": self._set("stretch", 0.01),
             b"TL": self._set("leading"), b"Ts": self._set("rise"), b"Tr": self._text_mode,
-            b"Do": self._do, b"INLINE IMAGE": self._picture, b"BMC": self._begin_mark,
+            b"Do": self._do, b"INLINE IMAGE": self._inline_picture, b"BMC": self._begin_mark,
             b"BDC": self._begin_mark, b"EMC": self._end_mark,
         }  # fmt: skip
 
@@ -177,6 +210,8 @@ class Drawing:
             mode = look["/BM"].get_object()
             first = mode[0] if isinstance(mode, list) else mode
             self._state.blended = first not in ("/Normal", "/Compatible")
+        if "/SMask" in look:
+            self._state.masked = look["/SMask"] != "/None"
         if "/Font" in look:
             font = look["/Font"]
             self._state.font = self._fonts.get(font[0].get_object())
@@ -226,42 +261,77 @@ class Drawing:
 
     def _end_path(self, operands: Any) -> None:
         if self._clipping:
+            self._state.ragged = self._state.ragged or not self.paths.boxed
             self._state.clip = self.paths.clipped(self._state.clip)
         self._clipping = False
         self.paths.end()
 
     def _paint_edges(self, operands: Any) -> None:
-        self.paths.stroke(self._state.clip)
+        if not self._off:
+            self.paths.stroke(self._state.clip)
         self._end_path(operands)
 
     def _paint_inside(self, operands: Any) -> None:
         self._order += 1
-        if self._state.alpha >= 0.05:
-            solid = self._state.alpha >= 0.95 and not self._state.blended
-            color = self._state.fill if solid else None
+        color = self._state.fill if self._state.solid else None
+        if self._shows(self.paths.box, color) and self._state.alpha >= 0.05:
             self.paths.fill(self._state.clip, color, self._order)
         self._end_path(operands)
 
     def _paint_both(self, operands: Any) -> None:
-        self.paths.stroke(self._state.clip)
+        if not self._off:
+            self.paths.stroke(self._state.clip)
         self._paint_inside(operands)
 
     def _shade(self, operands: Any) -> None:
         self._order += 1
-        self.paths.cover(self._state.clip, None, self._order)
+        if self._shows(self._state.clip, None):
+            self.paths.cover(self._state.clip, None, self._order)
 
-    def _picture(self, operands: Any) -> None:
+    def _inline_picture(self, operands: Any) -> None:
+        self._picture(_opaque(operands["settings"]))
+
+    def _picture(self, opaque: bool) -> None:
+        state = self._state
         self._order += 1
-        self.paths.picture(self._state.matrix, self._state.clip, self._order)
+        if self._shows(transformed(state.matrix, (0.0, 0.0, 1.0, 1.0)), None):
+            opaque = opaque and state.solid and not state.ragged
+            self.paths.picture(state.matrix, state.clip, self._order, opaque)
+
+    def _shows(self, box: Box | None, color: Color | None) -> bool:
+        """Whether an area is seen as such; where letters are cut out of it, only they are seen."""
+        if self._off or not self._state.through:
+            return not self._off
+        self._paint_through(box, color)
+        return False
+
+    def _paint_through(self, box: Box | None, color: Color | None, words: str = "") -> None:
+        """Letters that were cut out are seen where an area, or the same words, fill them."""
+        self._steps += len(self._state.through) // 8
+        for at in self._state.through:
+            item = self.shown[at]
+            piece, (x1, y1) = item.piece, item.end
+            x, y = (piece.x0 + x1) / 2, (piece.y + y1) / 2
+            inside = box is not None and box[0] <= x <= box[2] and box[1] <= y + 1 <= box[3]
+            filled = inside and self._state.alpha >= 0.05 and (not words or piece.text in words)
+            if filled and piece.hidden == "invisible":
+                self.shown[at] = replace(
+                    item, piece=replace(piece, hidden=""), color=color, order=self._order
+                )
 
     # ---- forms and marks ----------------------------------------------------------------
 
     def _do(self, operands: Any) -> None:
         form = dictionary(dictionary(self._resources.get("/XObject")).get(operands[0]))
-        if form.get("/Subtype") == "/Image":
-            self._picture(operands)
-        elif form and id(form) not in self._forms and len(self._forms) < _FORM_DEPTH:
-            self._form(form)
+        off = self._layer_off(form.get("/OC"))
+        self._times_off += off
+        try:
+            if form.get("/Subtype") == "/Image":
+                self._picture(_opaque(form))
+            elif form and id(form) not in self._forms and len(self._forms) < _FORM_DEPTH:
+                self._form(form)
+        finally:
+            self._times_off -= off
 
     def _form(self, form: Any) -> None:
         """A form is content of its own, drawn in its own space."""
@@ -272,6 +342,7 @@ class Drawing:
         outer, texts = copy.copy(self._state), (self._text, self._line)
         self._forms.append(id(form))
         try:
+            self._state.veiled = not self._state.solid
             if "/Matrix" in form:
                 self._transform(form["/Matrix"])
             if "/BBox" in form:
@@ -287,22 +358,40 @@ class Drawing:
 
     def _begin_mark(self, operands: Any) -> None:
         """Marked content: tagged files mark their running headers and footers."""
-        margin = False
-        if len(operands) > 1 and operands[0] == "/Artifact":
+        margin = off = False
+        if len(operands) > 1 and operands[0] in ("/Artifact", "/OC"):
             properties = operands[1]
             if isinstance(properties, str):
                 properties = dictionary(self._resources.get("/Properties")).get(properties)
-            margin = dictionary(properties).get("/Type") == "/Pagination"
+            if operands[0] == "/OC":
+                off = self._layer_off(properties)
+            else:
+                margin = dictionary(properties).get("/Type") == "/Pagination"
         self._marks.append(margin)
+        self._marks_off.append(off)
+        self._times_off += off
 
     def _end_mark(self, operands: Any) -> None:
         if self._marks:
             self._marks.pop()
+            self._times_off -= self._marks_off.pop()
+
+    def _layer_off(self, layer: Any) -> bool:
+        return bool(layer) and self._is_off(dictionary(layer))
+
+    @property
+    def _off(self) -> bool:
+        """Whether what is drawn now belongs to a layer that is switched off."""
+        return self._times_off > 0
 
     # ---- text ---------------------------------------------------------------------------
 
     def _begin_text(self, operands: Any) -> None:
         self._text = self._line = IDENTITY
+
+    def _end_text(self, operands: Any) -> None:
+        self._state.through = (*self._state.through, *self._cut_out)[-_MOST_CUT_OUT:]
+        self._cut_out.clear()
 
     def _font(self, operands: Any) -> None:
         self._state.font = None
@@ -392,11 +481,20 @@ class Drawing:
         size = abs(state.size) * font.tall * math.hypot(matrix[2], matrix[3])
         if not all(abs(value) < 1e6 for value in (x0, y0, x1, y1, size)):
             return
+        surface = abs(matrix[0] * matrix[3] - matrix[1] * matrix[2])
+        across = abs(state.size * state.stretch) * font.tall * surface
+        narrow = across < _NARROW * math.hypot(matrix[2], matrix[3])
         piece = Piece(
             text=text, x0=x0, x1=x1, y=y0, size=max(size, 0.1), font=font.name, spaced=spaced,
             bold=font.bold or state.mode == 2, fixed=font.fixed, guessed=font.guessed,
-            hidden=self._hidden((x0 + x1) / 2, (y0 + y1) / 2, size), margin=any(self._marks),
+            hidden=self._hidden((x0 + x1) / 2, (y0 + y1) / 2, size, narrow),
+            margin=any(self._marks),
         )  # fmt: skip
+        if state.through and not piece.hidden:
+            box = (min(x0, x1), min(y0, y1) - size, max(x0, x1), max(y0, y1) + size)
+            self._paint_through(box, state.fill, text)
+        if state.mode == _CUT_OUT:
+            self._cut_out.append(len(self.shown))
         self.shown.append(
             Shown(
                 piece=piece,
@@ -407,11 +505,13 @@ class Drawing:
             )
         )
 
-    def _hidden(self, x: float, y: float, size: float) -> str:
+    def _hidden(self, x: float, y: float, size: float, narrow: bool) -> str:
         """Why text at this place cannot be seen, as far as the state tells."""
-        if self._state.mode == _INVISIBLE or self._state.alpha < 0.05:
+        if self._off:
+            return LAYER_OFF
+        if self._state.mode in _INVISIBLE or self._state.alpha < 0.05:
             return "invisible"
-        if size < _TINY:
+        if size < _TINY or narrow:
             return "tiny"
         left, bottom, right, top = self._state.clip
         inside = left - 2 <= x <= right + 2 and bottom - size <= y <= top + 2
@@ -441,6 +541,14 @@ def dictionary(value: Any) -> DictionaryObject:
     if isinstance(value, IndirectObject):
         value = value.get_object()
     return value if isinstance(value, DictionaryObject) else DictionaryObject()
+
+
+def _opaque(image: DictionaryObject) -> bool:
+    """Whether a picture has no mask of any kind, so that nothing below shows through it."""
+    masks = (image.get(key) for key in ("/SMask", "/Mask", "/ImageMask", "/IM", "/SMaskInData"))
+    return all(
+        mask is None or is_null_or_none(mask) or mask.get_object() in (False, 0) for mask in masks
+    )
 
 
 def _color(operands: Any, inks: bool) -> Color | None:

@@ -12,9 +12,10 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pypdf import PageObject
-from pypdf.generic import ArrayObject, is_null_or_none
+from pypdf.generic import ArrayObject, DictionaryObject, is_null_or_none
 
 from atlas.pdf.drawing import Drawing, Shown, dictionary, operations_of
 from atlas.pdf.fonts import FontCache
@@ -35,8 +36,13 @@ from atlas.pdf.shapes import (
 
 _MOST_COVERS = 500
 """Areas that are asked whether they were painted over a text."""
+_MOST_MEMBERS = 50
+"""Layers that are asked where several decide together."""
 _SCAN_SHARE = 0.5
 """A picture over this share of a page is a scan, and invisible text on it the words of the scan."""
+_UNDER_PICTURE = "painted over by a picture"
+_OF_SCANS = ("invisible", _UNDER_PICTURE)
+"""How a text recognition keeps the words of a scan out of sight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +86,7 @@ def read_page(page: PageObject, fonts: FontCache) -> Page:
     left, bottom = min(box[0], box[2]), min(box[1], box[3])
     width, height = abs(box[2] - box[0]), abs(box[3] - box[1])
     base = (1.0, 0.0, 0.0, 1.0, -left, -bottom)
-    drawing = Drawing(base, (0.0, 0.0, width, height), fonts)
+    drawing = Drawing(base, (0.0, 0.0, width, height), fonts, _Layers(page.pdf).is_off)
     damage = ""
     if "/Contents" in page:
         operations, damage = operations_of(page["/Contents"], page.pdf)
@@ -89,6 +95,53 @@ def read_page(page: PageObject, fonts: FontCache) -> Page:
             damage = "its content is missing in the file"
     upright = _upright(drawing, width, height)
     return replace(upright, placed=multiply(base, upright.placed), damage=damage or drawing.damage)
+
+
+class _Layers:
+    """The layers (optional content) of a file, looked up when a page first asks for one."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+        self._listed: dict[str, dict[int, object]] | None = None
+        """Layers switched "/ON" and "/OFF" by name, by their identity."""
+        self._off_at_first = False
+
+    def is_off(self, layer: DictionaryObject) -> bool:
+        """Whether a viewer leaves out what belongs to a layer, or to what several layers decide."""
+        if "/OCGs" not in layer:
+            return self._group_off(layer)
+        groups = layer["/OCGs"]
+        members = groups if isinstance(groups, ArrayObject) else [groups]
+        members = members[:_MOST_MEMBERS]
+        off = [self._group_off(dictionary(one)) for one in members if not is_null_or_none(one)]
+        policy = layer.get("/P", "/AnyOn")
+        if not off:
+            return False
+        if policy == "/AllOn":
+            return any(off)
+        if policy == "/AnyOff":
+            return not any(off)
+        return not all(off) if policy == "/AllOff" else all(off)
+
+    def _group_off(self, group: DictionaryObject) -> bool:
+        if self._listed is None:
+            properties = dictionary(self._reader.root_object.get("/OCProperties"))
+            setting = dictionary(properties.get("/D"))
+            self._off_at_first = setting.get("/BaseState") == "/OFF"
+            self._listed = {
+                # pypdf gives the same object again wherever the file refers to it.
+                key: {
+                    id(one): one for one in map(_object, _object(setting.get(key, ArrayObject())))
+                }
+                for key in ("/ON", "/OFF")
+            }
+        if id(group) in self._listed["/OFF"]:
+            return True
+        return self._off_at_first and id(group) not in self._listed["/ON"]
+
+
+def _object(value: Any) -> Any:
+    return value.get_object()
 
 
 def _lacks_content(contents: object) -> bool:
@@ -134,10 +187,10 @@ def _with_text(page: Page, groups: Sequence[Sequence[Piece]]) -> Page:
     The words that a text recognition put under its scan are meant to be found: they count as seen.
     """
     everything = [piece for group in groups for piece in group]
-    under_scan = sum(len(piece.text) for piece in everything if piece.hidden == "invisible")
+    under_scan = sum(len(piece.text) for piece in everything if piece.hidden in _OF_SCANS)
     if page.scanned and 2 * under_scan > sum(len(piece.text) for piece in everything):
         groups = [
-            [replace(p, hidden="") if p.hidden == "invisible" else p for p in group]
+            [replace(p, hidden="") if p.hidden in _OF_SCANS else p for p in group]
             for group in groups
         ]
     seen = [tuple(piece for piece in group if not piece.hidden) for group in groups]
@@ -181,14 +234,15 @@ def _plausible(shown: list[Shown]) -> tuple[list[Shown], int]:
 def _with_unseen(shown: list[Shown], areas: list[Area]) -> list[Shown]:
     """Mark text in the color of what lies under it, and text that something was painted over."""
     colors = {area.color for area in areas if area.color is not None} | {WHITE}
-    plain = [area for area in areas if area.color is not None][-_MOST_COVERS:]
-    orders = [area.order for area in plain]
+    covers = [area for area in areas if area.color is not None or area.opaque][-_MOST_COVERS:]
+    orders = [area.order for area in covers]
     marked = []
     for item in shown:
         reason = item.piece.hidden
-        later = plain[bisect_right(orders, item.order) :]
-        if not reason and any(_hides(area, item) for area in later):
-            reason = "painted over"
+        later = covers[bisect_right(orders, item.order) :]
+        if not reason:
+            over = next((area for area in later if _hides(area, item)), None)
+            reason = "" if over is None else _UNDER_PICTURE if over.opaque else "painted over"
         if not reason and item.color is not None and any(_same(item.color, c) for c in colors):
             reason = _lost_in_ground(item, item.color, areas)
         marked.append(replace(item, piece=replace(item.piece, hidden=reason)) if reason else item)
@@ -207,7 +261,16 @@ def _lost_in_ground(item: Shown, color: Color, areas: Sequence[Area]) -> str:
 
 def _hides(area: Area, item: Shown) -> bool:
     piece, (x1, y1) = item.piece, item.end
-    return area.covers(piece.x0 + 1, piece.y + 1) and area.covers(x1 - 1, y1 + 1)
+    if not (area.covers(piece.x0 + 1, piece.y + 1) and area.covers(x1 - 1, y1 + 1)):
+        return False
+    if not area.opaque:
+        return True
+    # A picture may well touch the foot of a line; over it, it reaches half way up the letters.
+    _, _, up_x, up_y, _, _ = turn(-max(0, item.direction) % 4, 0.0, 0.0)
+    dx, dy = 0.5 * piece.size * up_x, 0.5 * piece.size * up_y
+    return area.covers(piece.x0 + 1 + dx, piece.y + 1 + dy) and area.covers(
+        x1 - 1 + dx, y1 + 1 + dy
+    )
 
 
 def _same(first: Color, second: Color) -> bool:

@@ -21,6 +21,7 @@ from atlas.pdf.shapes import (
     common,
     finite,
     transformed,
+    upright,
 )
 
 _MOST_AREAS = 2_000
@@ -80,8 +81,24 @@ class Paths:
 
     def clipped(self, clip: Box) -> Box:
         """The clip after the current path was added to it."""
+        box = self.box
+        return common(clip, box) if box else clip
+
+    @property
+    def box(self) -> Box | None:
+        """The box around the current path."""
         corners = [corner for part in self._parts for corner in part.corners]
-        return common(clip, box_around(corners)) if corners else clip
+        return box_around(corners) if corners else None
+
+    @property
+    def boxed(self) -> bool:
+        """Whether the current path is one rectangle along the edges of the page."""
+        if len(self._parts) != 1:
+            return False
+        corners = self._parts[0].corners
+        x0, y0, x1, y1 = box_around(corners)
+        at_corner = all(min(x - x0, x1 - x) < 0.5 and min(y - y0, y1 - y) < 0.5 for x, y in corners)
+        return at_corner and 4 <= len(corners) <= 5
 
     def stroke(self, clip: Box) -> None:
         for part in self._parts:
@@ -100,18 +117,28 @@ class Paths:
     def end(self) -> None:
         self._parts = []
 
-    def cover(self, box: Box, color: Color | None, order: int, picture: bool = False) -> None:
+    def cover(
+        self,
+        box: Box,
+        color: Color | None,
+        order: int,
+        picture: bool = False,
+        opaque: bool = False,
+    ) -> None:
         """Remember an area that was painted."""
         x0, y0, x1, y1 = box
         if len(self.areas) < _MOST_AREAS and x0 < x1 and y0 < y1:
             self.areas.append(
-                Area(x0=x0, y0=y0, x1=x1, y1=y1, color=color, order=order, picture=picture)
-            )
+                Area(
+                    x0=x0, y0=y0, x1=x1, y1=y1, color=color, order=order, picture=picture,
+                    opaque=opaque,
+                )
+            )  # fmt: skip
 
-    def picture(self, matrix: Matrix, clip: Box, order: int) -> None:
-        """A picture fills the unit square of its own space."""
+    def picture(self, matrix: Matrix, clip: Box, order: int, opaque: bool) -> None:
+        """A picture fills the unit square of its own space; a turned one not all of its box."""
         box = common(transformed(matrix, (0.0, 0.0, 1.0, 1.0)), clip)
-        self.cover(box, None, order, picture=True)
+        self.cover(box, None, order, picture=True, opaque=opaque and upright(matrix))
 
     def _add_rule(self, box: Box, clip: Box) -> None:
         x0, y0, x1, y1 = common(box, clip)

@@ -73,6 +73,8 @@ class Area:
     color: Color | None
     order: int
     picture: bool = False
+    opaque: bool = False
+    """Whether it is a picture that nothing below shows through."""
 
     def covers(self, x: float, y: float) -> bool:
         return self.x0 <= x <= self.x1 and self.y0 <= y <= self.y1
@@ -89,6 +91,13 @@ def finite(value: Any) -> float:
 def matrix_of(operands: Sequence[Any]) -> Matrix:
     a, b, c, d, e, f = (finite(value) for value in operands[:6])
     return a, b, c, d, e, f
+
+
+def upright(matrix: Matrix) -> bool:
+    """Whether boxes stay boxes: it turns by whole quarters or not at all."""
+    a, b, c, d = (abs(value) for value in matrix[:4])
+    slack = 0.01 * max(a, b, c, d)
+    return max(b, c) <= slack or max(a, d) <= slack
 
 
 def multiply(first: Matrix, second: Matrix) -> Matrix:

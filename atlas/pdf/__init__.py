@@ -11,7 +11,7 @@ damaged beyond reading, without text on any page (scanned), over the limit of ti
 of time. Inside, the stages follow each other:
 
     drawing   operators           -> pieces of text, ruled lines, filled areas (fonts, paths)
-    page      a page              -> the same, upright, with hidden text marked
+    page      a page              -> the same, upright, with hidden text marked (layers)
     lines     pieces              -> segments: words without a wide gap
     tables    lines and segments  -> tables (rules, grids)
     margins   all pages           -> running headers, footers and page numbers, to leave out

@@ -12,13 +12,13 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pypdf import PageObject
-from pypdf.generic import ArrayObject, DictionaryObject, is_null_or_none
+from pypdf.generic import ArrayObject, is_null_or_none
 
 from atlas.pdf.drawing import Drawing, Shown, dictionary, operations_of
 from atlas.pdf.fonts import FontCache
+from atlas.pdf.layers import Layers
 from atlas.pdf.shapes import (
     IDENTITY,
     SLANTED,
@@ -36,8 +36,6 @@ from atlas.pdf.shapes import (
 
 _MOST_COVERS = 500
 """Areas that are asked whether they were painted over a text."""
-_MOST_MEMBERS = 50
-"""Layers that are asked where several decide together."""
 _SCAN_SHARE = 0.5
 """A picture over this share of a page is a scan, and invisible text on it the words of the scan."""
 _UNDER_PICTURE = "painted over by a picture"
@@ -86,7 +84,7 @@ def read_page(page: PageObject, fonts: FontCache) -> Page:
     left, bottom = min(box[0], box[2]), min(box[1], box[3])
     width, height = abs(box[2] - box[0]), abs(box[3] - box[1])
     base = (1.0, 0.0, 0.0, 1.0, -left, -bottom)
-    drawing = Drawing(base, (0.0, 0.0, width, height), fonts, _Layers(page.pdf).is_off)
+    drawing = Drawing(base, (0.0, 0.0, width, height), fonts, Layers(page.pdf).is_off)
     damage = ""
     if "/Contents" in page:
         operations, damage = operations_of(page["/Contents"], page.pdf)
@@ -95,53 +93,6 @@ def read_page(page: PageObject, fonts: FontCache) -> Page:
             damage = "its content is missing in the file"
     upright = _upright(drawing, width, height)
     return replace(upright, placed=multiply(base, upright.placed), damage=damage or drawing.damage)
-
-
-class _Layers:
-    """The layers (optional content) of a file, looked up when a page first asks for one."""
-
-    def __init__(self, reader: Any) -> None:
-        self._reader = reader
-        self._listed: dict[str, dict[int, object]] | None = None
-        """Layers switched "/ON" and "/OFF" by name, by their identity."""
-        self._off_at_first = False
-
-    def is_off(self, layer: DictionaryObject) -> bool:
-        """Whether a viewer leaves out what belongs to a layer, or to what several layers decide."""
-        if "/OCGs" not in layer:
-            return self._group_off(layer)
-        groups = layer["/OCGs"]
-        members = groups if isinstance(groups, ArrayObject) else [groups]
-        members = members[:_MOST_MEMBERS]
-        off = [self._group_off(dictionary(one)) for one in members if not is_null_or_none(one)]
-        policy = layer.get("/P", "/AnyOn")
-        if not off:
-            return False
-        if policy == "/AllOn":
-            return any(off)
-        if policy == "/AnyOff":
-            return not any(off)
-        return not all(off) if policy == "/AllOff" else all(off)
-
-    def _group_off(self, group: DictionaryObject) -> bool:
-        if self._listed is None:
-            properties = dictionary(self._reader.root_object.get("/OCProperties"))
-            setting = dictionary(properties.get("/D"))
-            self._off_at_first = setting.get("/BaseState") == "/OFF"
-            self._listed = {
-                # pypdf gives the same object again wherever the file refers to it.
-                key: {
-                    id(one): one for one in map(_object, _object(setting.get(key, ArrayObject())))
-                }
-                for key in ("/ON", "/OFF")
-            }
-        if id(group) in self._listed["/OFF"]:
-            return True
-        return self._off_at_first and id(group) not in self._listed["/ON"]
-
-
-def _object(value: Any) -> Any:
-    return value.get_object()
 
 
 def _lacks_content(contents: object) -> bool:

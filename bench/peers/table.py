@@ -179,7 +179,7 @@ def _apart(theirs: Sequence[Any], ours: Sequence[Any]) -> str:
     apart = difference(theirs, ours)
     if not isinstance(apart, Difference):
         return MISSING
-    sure = "clear" if apart.p_value < 0.05 else "could be chance"
+    sure = f"p {apart.p_value:.3f}" + ("" if apart.p_value < 0.05 else ", could be chance")
     return f"{apart.value:+.3f} [{apart.low:.2f} {apart.high:.2f}] {sure}"
 
 

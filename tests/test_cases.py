@@ -105,7 +105,7 @@ def test_the_held_out_folder_is_read_by_name(tmp_path: Path) -> None:
         (GOOD + GOOD.replace("how", "so"), "core.yaml:4: the id A1 is taken at"),
         (GOOD + GOOD.replace("A1", "A2"), "core.yaml:4: the question of A2 also stands at"),
         (GOOD + "  id: A2\n", "core.yaml:4: the key 'id' stands twice"),
-        (GOOD + "  note: [\n", "core.yaml:5: not valid YAML"),
+        (GOOD + "  note: [\n", "core.yaml:4: not valid YAML"),
     ],
 )
 def test_a_bad_case_is_refused_with_its_file_and_line(

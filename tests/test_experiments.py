@@ -225,7 +225,7 @@ def test_what_a_grid_does_not_name_stays_as_it_is(tmp_path: Path) -> None:
         ("prefix: [some]\n", 1, "prefix is 'some'"),
         ("k: [3]\nprefix: []\n", 2, "prefix: expected a list of values"),
         ("k: [3]\nprefix: [none]\nk: [4]\n", 3, "the key 'k' stands twice"),
-        ("k: [3\n", 2, "not valid YAML"),
+        ("k: [3\n", 1, "not valid YAML"),
         ("- k: 3\n- three\n", 2, "expected lines such as"),
         ("- k: 3\n- k: 4\n  dept: [5]\n", 3, "unknown setting 'dept'"),
         ("- k: 3\n- depth: []\n", 2, "depth: expected a list of values"),

@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -140,12 +139,7 @@ class Assistant:
     def __enter__(self) -> Assistant:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._statistics.clear()
         self.store.close()
 

@@ -14,7 +14,6 @@ import json
 import os
 import zlib
 from pathlib import Path
-from types import TracebackType
 
 from atlas.index_json import document_from_json, document_json, to_bytes
 from atlas.records import Document
@@ -47,12 +46,7 @@ class ParsedDocuments:
     def __enter__(self) -> ParsedDocuments:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with contextlib.suppress(OSError):  # a full disk has been told already
             self._file.close()
         if kind is None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from atlas.errors import SettingsError
@@ -265,16 +265,24 @@ def _chat(path: str, located: Located, name: str, value: Any) -> Chat:
     return Chat(**checked)
 
 
-def _check_address(where: str, name: str, values: dict[str, Any]) -> None:
+def address_problem(address: str) -> Literal["", "shape", "secret"]:
+    """What keeps a text from being the http address of a server: its shape, or a secret in it."""
     try:
-        url = urlsplit(values["base_url"])
+        url = urlsplit(address)
         valid = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
-        valid = valid and re.fullmatch(r"[!-~]+", values["base_url"]) is not None
     except ValueError:
         valid = False
-    if not valid:
+    if not valid or re.fullmatch(r"[!-~]+", address) is None:
+        return "shape"
+    secret = url.username is not None or url.password is not None or url.query or url.fragment
+    return "secret" if secret else ""
+
+
+def _check_address(where: str, name: str, values: dict[str, Any]) -> None:
+    problem = address_problem(values["base_url"])
+    if problem == "shape":
         raise SettingsError(f"{where}: {name} is no address; expected http://host:port/v1")
-    if url.username is not None or url.password is not None or url.query or url.fragment:
+    if problem:
         raise SettingsError(
             f"{where}: {name} holds a user, a password or a query; keys come from the variable "
             "that api_key_env names"

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pypdf import PdfReader
-from pypdf.errors import DependencyError, FileNotDecryptedError
 
 from atlas.pdf.columns import gutter_of, in_reading_order
 from atlas.pdf.fonts import FontCache
 from atlas.pdf.lines import Line, Segment, Table, segments_of
 from atlas.pdf.margins import Sheet, running_parts
-from atlas.pdf.opening import CRYPTOGRAPHY, PASSWORD, Refused, claimed_pages, opened
+from atlas.pdf.opening import Refused, claimed_pages, opened, refuse_whole
 from atlas.pdf.outline import bookmarks_of, labels_of, title_of
 from atlas.pdf.page import Page, read_page
 from atlas.pdf.sections import Part, contents_lines, parts_by_bookmark, parts_by_page
@@ -116,13 +115,8 @@ class _Document:
         """Read one page, and say what is wrong with it."""
         try:
             page = self.pages[number] = read_page(self.reader.pages[number - 1], fonts)
-        except MemoryError:
-            raise
-        except FileNotDecryptedError as error:
-            raise Refused(PASSWORD) from error
-        except DependencyError as error:
-            raise Refused(CRYPTOGRAPHY) from error
         except Exception as error:
+            refuse_whole(error)
             return verdict_of_error(error)  # it must cost no more than the page
         return verdict_of(page)
 

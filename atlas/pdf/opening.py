@@ -47,25 +47,28 @@ def opened(path: str) -> tuple[PdfReader, str]:
     """The reader of a file, and what is wrong with the file or "". Raises `Refused`."""
     try:
         return _counted(_Reader(path)), ""
-    except MemoryError:
-        raise
-    except FileNotDecryptedError as error:
-        raise Refused(PASSWORD) from error
-    except DependencyError as error:
-        raise Refused(CRYPTOGRAPHY) from error
     except LimitReachedError as error:
         raise Refused(f"over a limit of the reader ({error}); print it to a new PDF") from error
     except Exception as error:
+        refuse_whole(error)
         damage = error  # a damaged file makes pypdf raise anything
     try:
         return _counted(_Reader(io.BytesIO(_with_end(Path(path).read_bytes())))), MENDED
-    except MemoryError:
-        raise
-    except FileNotDecryptedError as error:
-        raise Refused(PASSWORD) from error
-    except Exception:
+    except Exception as error:
+        refuse_whole(error)
         what = "no pages" if isinstance(damage, _NoPages) else type(damage).__name__
         raise Refused(f"damaged beyond reading ({what}); print it to a new PDF") from damage
+
+
+def refuse_whole(error: Exception) -> None:
+    """Raise what an error says of the whole file: `Refused` where it is encrypted, MemoryError as
+    it is. Any other error is damage, and of one place only."""
+    if isinstance(error, MemoryError):
+        raise error
+    if isinstance(error, FileNotDecryptedError):
+        raise Refused(PASSWORD) from error
+    if isinstance(error, DependencyError):
+        raise Refused(CRYPTOGRAPHY) from error
 
 
 def claimed_pages(reader: PdfReader) -> int:

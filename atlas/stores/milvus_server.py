@@ -19,9 +19,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from atlas.errors import StoreError
+from atlas.settings import address_problem
 
 URI = "ATLAS_MILVUS_URI"
 TOKEN = "ATLAS_MILVUS_TOKEN"
@@ -66,15 +66,10 @@ def address(state: Path) -> Address:
         if not path.parent.is_dir():
             raise StoreError(f"{URI}: the folder {path.parent} does not exist; make it first")
         return Address(uri=str(path), lite=True)
-    try:
-        url = urlsplit(uri)
-        valid = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
-        valid = valid and re.fullmatch(r"[!-~]+", uri) is not None
-    except ValueError:
-        valid = False
-    if not valid:
+    problem = address_problem(uri)
+    if problem == "shape":
         raise StoreError(f"{URI} is no address; expected {FORMS}")
-    if url.username is not None or url.password is not None or url.query or url.fragment:
+    if problem:
         raise StoreError(
             f"{URI} holds a user, a password or a query; put user:password or the key into "
             f"{TOKEN}, and write the address as {FORMS}"

@@ -28,6 +28,24 @@ class AtlasError(Exception):
     def __str__(self) -> str:
         return " ".join(super().__str__().split())
 
+    @property
+    def found(self) -> str:
+        """The message without what to do."""
+        return apart(str(self))[0]
+
+
+def apart(message: str, todo: str = "") -> tuple[str, str]:
+    """What was found and what to do, which atlas's messages part by a semicolon.
+
+    One in brackets parts nothing. `todo` stands in for advice that is missing.
+    """
+    depth = 0
+    for place, sign in enumerate(message):
+        depth += (sign in "([«") - (sign in ")]»")
+        if depth <= 0 and message.startswith("; ", place):
+            return message[:place], message[place + 2 :]
+    return message, todo
+
 
 class UsageError(AtlasError):
     """The caller asked for something that does not exist or makes no sense."""

@@ -96,9 +96,12 @@ def index_folder(collection: Collection) -> Path:
     return collection.state / (f"{name}-{collection.variant}" if collection.variant else name)
 
 
-def open_index(collection: Collection) -> Index | None:
-    """The index in use, or None where there is none. Raises IndexDamagedError."""
-    return Index.open(index_folder(collection), collection.state)
+def open_index(collection: Collection, *, afresh: bool = False) -> Index | None:
+    """The index in use, or None where there is none. Raises IndexDamagedError.
+
+    `afresh` hashes every file, which finds what a failing disk changed without a trace.
+    """
+    return Index.open(index_folder(collection), collection.state, afresh=afresh)
 
 
 def why_stale(collection: Collection, index: Index) -> str:
@@ -219,10 +222,9 @@ def vector_text(block: Block, settings: Settings) -> str:
 
 
 def _old_index(collection: Collection) -> tuple[Index | None, tuple[str, ...]]:
-    """The index in use, every file of it hashed: only an ingest finds what a failing disk changed
-    without a trace, and mends it. Or none, and why."""
+    """The index in use, every file of it hashed, since an ingest can mend it. Or none, and why."""
     try:
-        return Index.open(index_folder(collection), collection.state, afresh=True), ()
+        return open_index(collection, afresh=True), ()
     except IndexDamagedError as error:
         return None, (_mended(error),)
 
@@ -239,7 +241,7 @@ def _store_damage(name: str, index: Index) -> tuple[str, ...]:
 
 def _mended(error: IndexDamagedError) -> str:
     """The damage, told when it is mended: the advice that an error ends in is done by then."""
-    return f"{str(error).rpartition('; ')[0] or error}; this ingest has mended it"
+    return f"{error.found}; this ingest has mended it"
 
 
 def _tidied(name: str, state: Path) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from atlas.collection import SUFFIXES, Collection, state_folder
-from atlas.doctor.finding import Finding, apart, counted, fail, of_error, ok, warn
-from atlas.errors import AtlasError, NothingToMeasure, SettingsError
+from atlas.doctor.finding import Finding, counted, fail, of_error, ok, warn
+from atlas.errors import AtlasError, NothingToMeasure, SettingsError, apart
 from atlas.index import Index
 from atlas.measure.cases import DEVELOPMENT, HELD_OUT, Case, Labels, check_cases, load_cases
 from atlas.measure.labels import FOLDER as LABELS

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from atlas.errors import AtlasError
+from atlas.errors import AtlasError, apart
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -40,19 +40,6 @@ def of_error(name: str, error: AtlasError, todo: str, level: Level = "fail") -> 
     """The finding of an error, whose message mostly ends in what to do; else `todo` is said."""
     found, advice = apart(str(error), todo)
     return Finding(level=level, name=name, found=found, todo=advice)
-
-
-def apart(message: str, todo: str) -> tuple[str, str]:
-    """What was found and what to do, which atlas's messages part by a semicolon.
-
-    One in brackets parts nothing. `todo` stands in for advice that is missing.
-    """
-    depth = 0
-    for place, sign in enumerate(message):
-        depth += (sign in "([«") - (sign in ")]»")
-        if depth <= 0 and message.startswith("; ", place):
-            return message[:place], message[place + 2 :]
-    return message, todo
 
 
 def guarded(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:

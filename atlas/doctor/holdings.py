@@ -22,7 +22,6 @@ from atlas.index import Index
 from atlas.ingest import index_folder, open_index, why_stale
 from atlas.measure.answers.journal import FOLDER as JOURNALS
 from atlas.models import carriers
-from atlas.models.verified import sha256
 from atlas.stores import describe_store
 
 INGEST = "run `atlas ingest`"
@@ -44,9 +43,7 @@ def index(
     folder = index_folder(collection)
     obstacle = _obstacle(collection, failed)
     try:
-        opened = open_index(collection)
-        if opened is not None:
-            _check_files(opened)
+        opened = open_index(collection, afresh=True)
     except IndexDamagedError as error:
         broken = of_error("index", error, INGEST)
         yield replace(broken, todo=f"{obstacle}; then {broken.todo}") if obstacle else broken
@@ -83,24 +80,6 @@ def _obstacle(collection: Collection, failed: Sequence[str]) -> str:
         few = f"only {_size(free)} are free for {collection.state}"
         return f"free some space first, since {few} and building it may be refused"
     return ""
-
-
-def _check_files(index: Index) -> None:
-    """Raises IndexDamagedError naming a file whose bytes are not those that were written."""
-    for name, expected in index.manifest["files"].items():
-        path = index.folder / name
-        try:
-            same = sha256(path) == expected["sha256"]
-        except OSError as error:
-            raise IndexDamagedError(
-                f"{path}: cannot be read ({error.strerror}); `atlas ingest` builds the index again"
-            ) from None
-        if not same:
-            # Opening trusts the stamp of the file, and so would `ingest`: the file has to go.
-            raise IndexDamagedError(
-                f"{path}: its bytes have changed, although its stamp has not; remove the folder "
-                f"{index.folder} and run `atlas ingest`"
-            )
 
 
 def _other_model(collection: Collection, index: Index) -> str:

@@ -101,8 +101,8 @@ def check_whole(server: Server, name: str, index: Index) -> None:
         problem = _problem(server, name, index)
     except StoreError as error:
         if server.where.lite:
-            found = str(error).rpartition("; ")[0]  # an ingest mends it, and no one else need
-            raise IndexDamagedError(f"{found}; `atlas ingest` fills it again") from None
+            # An ingest mends it, and no one else need.
+            raise IndexDamagedError(f"{error.found}; `atlas ingest` fills it again") from None
         raise
     if problem:
         raise IndexDamagedError(

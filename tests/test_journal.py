@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -130,6 +132,21 @@ def test_answers_of_many_threads_do_not_mix(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
     assert sorted(found(tmp_path), key=lambda item: int(item.case[1:])) == made
+
+
+def test_one_answer_is_added_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    adding, together = threading.Lock(), []
+
+    def add(handle: int, line: bytes) -> None:
+        together.append(not adding.acquire(blocking=False))
+        time.sleep(0.02)
+        if not together[-1]:
+            adding.release()
+
+    monkeypatch.setattr("atlas.measure.answers.journal.add_line_to", add)
+    with run_until_killed(tmp_path) as kept, ThreadPoolExecutor(4) as pool:
+        list(pool.map(kept.add, [outcome(f"Q{number}") for number in range(8)]))
+    assert together == [False] * 8
 
 
 def test_the_same_run_twice_at_once_is_refused_and_leaves_the_first_alone(tmp_path: Path) -> None:

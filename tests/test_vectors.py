@@ -106,6 +106,15 @@ def test_the_graph_finds_nearly_all_in_scope_and_nothing_else(
     assert np.mean(found) > 0.97
 
 
+def test_the_graph_itself_keeps_to_the_scope(folder: Path) -> None:
+    vectors = read(folder, graph=True)
+    query, mask = clustered(1, seed=5)[0], np.arange(COUNT) % 2 == 0
+    proposed = vectors._proposed(query, mask, 20, 320)  # with others among them it were too few
+    assert proposed is not None
+    assert len(proposed) == 20
+    assert mask[proposed].all()
+
+
 def test_a_graph_that_finds_too_few_is_not_believed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

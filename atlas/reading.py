@@ -16,8 +16,9 @@ from atlas.answer.question import Question, analyse
 from atlas.errors import UsageError
 from atlas.index import Index
 from atlas.keyword import ScopedBM25
+from atlas.products import Mention, with_names
 from atlas.records import Scope
-from atlas.scope import Mention, ScopeView, view, with_names, without_years
+from atlas.scope import ScopeView, view, without_years
 from atlas.settings import Settings
 from atlas.spelling import mend
 from atlas.words import terms

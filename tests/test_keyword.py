@@ -16,13 +16,15 @@ from rank_bm25 import BM25Okapi
 from atlas.keyword import Postings, PostingsWriter, ScopedBM25
 
 WORDS = ["battery", "charger", "e417", "36v", "c3", "warranty", "3", "naïve", "保証"]
+SCRATCH = tempfile.TemporaryDirectory()
+"""Goes away with the process; postings are read from their files when they are first used."""
 
 
 def postings(corpus: Sequence[Sequence[str]]) -> Postings:
-    folder = Path(tempfile.mkdtemp())
     writer = PostingsWriter()
     for words in corpus:
         writer.add(words)
+    folder = Path(tempfile.mkdtemp(dir=SCRATCH.name))
     writer.write(folder)
     return Postings(folder)
 

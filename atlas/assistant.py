@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from atlas import trace as traces
 from atlas.answer import chat as chat_answers
 from atlas.answer.answerer import Material, draft
-from atlas.answer.calculation import counted_blocks
 from atlas.answer.clarification import Products
+from atlas.answer.counting import counted_blocks
 from atlas.answer.decision import Evidence
 from atlas.citations import uncited, validate
 from atlas.collection import Collection

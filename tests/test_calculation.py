@@ -10,21 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pieces import block, blocks, candidate, hit, scored
 
-from atlas.answer.calculation import (
-    MAX_EXPRESSION,
-    asks_difference,
-    compute,
-    counted_blocks,
-    counted_noun,
-    difference_in,
-    evaluate,
-    money_in,
-    shown,
-    wanted_items,
-)
+from atlas.answer.arithmetic import MAX_EXPRESSION, evaluate, money_in, shown
+from atlas.answer.calculation import compute
 from atlas.answer.clarification import Products
+from atlas.answer.counting import counted_blocks, counted_noun
 from atlas.answer.extractive import candidates
 from atlas.answer.question import analyse
+from atlas.answer.sums import asks_difference, difference_in, wanted_items
 from atlas.records import Block, Draft
 
 # ---- expressions ----------------------------------------------------------------------------

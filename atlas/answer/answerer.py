@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from atlas.answer import calculation
+from atlas.answer.calculation import compute
 from atlas.answer.clarification import Products, across_products, joint_claim, leaders
 from atlas.answer.decision import Evidence, features_of, lacks_value, probability, threshold
 from atlas.answer.extractive import Candidate, candidates, claim_of, claims
 from atlas.answer.question import STRICT, Question, analyse, parts
+from atlas.answer.sums import difference_in
 from atlas.records import Claim, Draft, Hit
 from atlas.words import is_code, terms, tokens
 
@@ -66,7 +67,7 @@ def draft(question: Question, kept: Sequence[Hit], material: Material) -> Draft:
             return several
     found = _found(question, kept, material)
     blocks = [hit.block for hit in kept]
-    computed = calculation.compute(question, blocks, found, material.products, material.named)
+    computed = compute(question, blocks, found, material.products, material.named)
     if computed is not None:
         return computed
     best = _best(question, found, material)
@@ -75,7 +76,7 @@ def draft(question: Question, kept: Sequence[Hit], material: Material) -> Draft:
     by_product = _probable(leaders(found, material.products), found, question, material)
     joint = set(material.named) <= set(material.products.of(best.candidate))
     if len(material.named) > 1 and joint:
-        difference = calculation.difference_in(best.candidate, question, material.named)
+        difference = difference_in(best.candidate, question, material.named)
         chosen = difference or claims(best.candidate, found, question)
     elif len(material.named) > 1 and by_product:
         named = [by_product[name] for name in material.named if name in by_product]

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from atlas.answer.calculation import evaluate, shown
+from atlas.answer.arithmetic import evaluate, shown
 from atlas.errors import ChatError
 from atlas.models import ChatModel, ChatRequest, Reply
 from atlas.records import Block, ChatUse, Claim, Draft

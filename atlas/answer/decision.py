@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from atlas.answer.calculation import counted_noun
+from atlas.answer.counting import counted_noun
 from atlas.answer.extractive import Candidate, Score, in_context
 from atlas.answer.question import MONTH, STRICT, Question, gives
 from atlas.answer.quotes import Quote, cells_of

@@ -14,16 +14,19 @@ from typing import Any
 
 from pypdf import PdfReader
 
+from atlas.pdf.aligned import aligned_tables
 from atlas.pdf.columns import gutter_of, in_reading_order
+from atlas.pdf.drafts import Draft
 from atlas.pdf.fonts import FontCache
 from atlas.pdf.lines import Line, Segment, Table, segments_of
 from atlas.pdf.margins import Sheet, running_parts
 from atlas.pdf.opening import Refused, claimed_pages, opened, refuse_whole
 from atlas.pdf.outline import bookmarks_of, labels_of, title_of
 from atlas.pdf.page import Page, read_page
+from atlas.pdf.paragraphs import Style
 from atlas.pdf.sections import Part, contents_lines, parts_by_bookmark, parts_by_page
-from atlas.pdf.tables import aligned_tables, banded_tables, grid_tables
-from atlas.pdf.units import Draft, Style, units_of
+from atlas.pdf.tables import banded_tables, grid_tables
+from atlas.pdf.units import units_of
 from atlas.pdf.verdicts import Verdict, verdict_of, verdict_of_error, warnings_of, why_refused
 from atlas.pdf.words import Words, clean
 

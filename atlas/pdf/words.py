@@ -26,6 +26,12 @@ _UNSEEN = re.compile(
 )
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _WIDE_SCRIPT = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
+CAPTION = re.compile(
+    r"(?:figure|fig\.|table|tab\.|abbildung|abb\.|tabelle)\s*[A-Z]?\d+(?:[.\-–]\d+)*\s*"
+    r"(?:\([^)]*\)\s*)?[:.–—|]\s*\S",
+    re.IGNORECASE,
+)
+"""How a line begins that names a figure or a table."""
 _LINKING = {"and", "or", "to", "und", "oder", "bis", "et", "ou"}
 """Words after a hyphen that stands for a part said later: "front- and rear wheel"."""
 

@@ -19,14 +19,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pypdf.errors import LimitReachedError
-from pypdf.generic import ContentStream, DictionaryObject, IndirectObject, is_null_or_none
+from pypdf.generic import DictionaryObject
 
+from atlas.pdf.content import OverLimit, color_of, dictionary, opaque, operations_of
 from atlas.pdf.fonts import FontCache, Glyphs
 from atlas.pdf.paths import Paths
 from atlas.pdf.shapes import (
     BLACK,
     IDENTITY,
-    WHITE,
     Box,
     Color,
     Matrix,
@@ -39,27 +39,18 @@ from atlas.pdf.shapes import (
     multiply,
     transformed,
 )
+from atlas.pdf.state import State
 
 STEPS_PER_PAGE = 300_000
 """Operators and operands that one page may cost, its forms included."""
 
 _FORM_DEPTH = 12
 _MOST_SAVED = 1_000
-_TINY = 2.0
-"""Letters smaller than this, in points, cannot be read."""
-_NARROW = 1.0
-"""Letters pressed together so far that their size across is below this, in points."""
-_INVISIBLE = (3, 7)
-"""The text modes that neither fill nor stroke."""
 _CUT_OUT = 7
 """The text mode of which only what is painted through the letters is seen."""
 _MOST_CUT_OUT = 1_000
 """Texts of that mode that are remembered."""
 LAYER_OFF = "in a layer that is switched off"
-
-
-class OverLimit(Exception):
-    """The page costs more work than a page may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,42 +62,6 @@ class Shown:
     direction: int
     order: int
     color: Color | None
-
-
-@dataclass(slots=True)
-class _State:
-    """The graphics state that q saves and Q restores."""
-
-    matrix: Matrix
-    clip: Box
-    font: Glyphs | None = None
-    size: float = 12.0
-    spacing: float = 0.0
-    word_spacing: float = 0.0
-    stretch: float = 1.0
-    leading: float = 0.0
-    rise: float = 0.0
-    mode: int = 0
-    fill: Color | None = BLACK
-    stroke: Color | None = BLACK
-    fill_inks: bool = False
-    """Whether the fill color is given in inks, where 0 is the bare paper."""
-    alpha: float = 1.0
-    blended: bool = False
-    """Whether what is painted mixes with what lies under it, as a marker pen does."""
-    masked: bool = False
-    """Whether a soft mask lets through what lies under."""
-    veiled: bool = False
-    """Whether the form around it is painted so that what lies under shows through."""
-    ragged: bool = False
-    """Whether the clip leaves out parts of its box."""
-    through: tuple[int, ...] = ()
-    """The texts of mode 7 that what is painted now shows through, as places in `shown`."""
-
-    @property
-    def solid(self) -> bool:
-        """Whether nothing shows through what is painted."""
-        return self.alpha >= 0.95 and not (self.blended or self.masked or self.veiled)
 
 
 class Drawing:
@@ -130,8 +85,8 @@ class Drawing:
         """How many forms, pictures and marks that are open switch off what is drawn."""
         self._order = 0
         self._steps = 0
-        self._state = _State(matrix=base, clip=clip)
-        self._saved: list[_State] = []
+        self._state = State(matrix=base, clip=clip)
+        self._saved: list[State] = []
         self._resources = DictionaryObject()
         self._forms: list[int] = []
         self._parsed: dict[int, tuple[Any, list[tuple[Any, bytes]]]] = {}
@@ -227,10 +182,10 @@ class Drawing:
         self._state.mode = int(operands[0])
 
     def _fill_color(self, operands: Any) -> None:
-        self._state.fill = _color(operands, self._state.fill_inks)
+        self._state.fill = color_of(operands, self._state.fill_inks)
 
     def _stroke_color(self, operands: Any) -> None:
-        self._state.stroke = _color(operands, inks=False)
+        self._state.stroke = color_of(operands, inks=False)
 
     def _fill_space(self, operands: Any) -> None:
         spaces = dictionary(self._resources.get("/ColorSpace"))
@@ -289,7 +244,7 @@ class Drawing:
             self.paths.cover(self._state.clip, None, self._order)
 
     def _inline_picture(self, operands: Any) -> None:
-        self._picture(_opaque(operands["settings"]))
+        self._picture(opaque(operands["settings"]))
 
     def _picture(self, opaque: bool) -> None:
         state = self._state
@@ -327,7 +282,7 @@ class Drawing:
         self._times_off += off
         try:
             if form.get("/Subtype") == "/Image":
-                self._picture(_opaque(form))
+                self._picture(opaque(form))
             elif form and id(form) not in self._forms and len(self._forms) < _FORM_DEPTH:
                 self._form(form)
         finally:
@@ -478,16 +433,18 @@ class Drawing:
         matrix = multiply(self._text, state.matrix)
         x0, y0 = apply(matrix, start, state.rise)
         x1, y1 = apply(matrix, end, state.rise)
-        size = abs(state.size) * font.tall * math.hypot(matrix[2], matrix[3])
+        upright = math.hypot(matrix[2], matrix[3])
+        size = abs(state.size) * font.tall * upright
         if not all(abs(value) < 1e6 for value in (x0, y0, x1, y1, size)):
             return
         surface = abs(matrix[0] * matrix[3] - matrix[1] * matrix[2])
-        across = abs(state.size * state.stretch) * font.tall * surface
-        narrow = across < _NARROW * math.hypot(matrix[2], matrix[3])
+        stretched = abs(state.size * state.stretch) * font.tall * surface
+        across = stretched / upright if upright else 0.0
+        hidden = state.hides((x0 + x1) / 2, (y0 + y1) / 2, size, across)
         piece = Piece(
             text=text, x0=x0, x1=x1, y=y0, size=max(size, 0.1), font=font.name, spaced=spaced,
             bold=font.bold or state.mode == 2, fixed=font.fixed, guessed=font.guessed,
-            hidden=self._hidden((x0 + x1) / 2, (y0 + y1) / 2, size, narrow),
+            hidden=LAYER_OFF if self._off else hidden,
             margin=any(self._marks),
         )  # fmt: skip
         if state.through and not piece.hidden:
@@ -504,65 +461,3 @@ class Drawing:
                 color=state.stroke if state.mode == 1 else state.fill,
             )
         )
-
-    def _hidden(self, x: float, y: float, size: float, narrow: bool) -> str:
-        """Why text at this place cannot be seen, as far as the state tells."""
-        if self._off:
-            return LAYER_OFF
-        if self._state.mode in _INVISIBLE or self._state.alpha < 0.05:
-            return "invisible"
-        if size < _TINY or narrow:
-            return "tiny"
-        left, bottom, right, top = self._state.clip
-        inside = left - 2 <= x <= right + 2 and bottom - size <= y <= top + 2
-        return "" if inside else "off the page"
-
-
-def operations_of(contents: Any, reader: Any) -> tuple[list[tuple[Any, bytes]], str]:
-    """Parse content. What stands before a damaged place is kept, and the damage told."""
-    try:
-        stream = ContentStream(contents, reader, "bytes")
-        return stream.operations, ""
-    except LimitReachedError as error:
-        raise OverLimit from error
-    except MemoryError:
-        raise
-    except Exception as error:
-        damage = f"its content breaks off ({type(error).__name__})"
-    try:
-        # pypdf keeps what it has parsed, and parses again only where that is nothing.
-        return stream.operations, damage
-    except Exception:
-        return [], damage
-
-
-def dictionary(value: Any) -> DictionaryObject:
-    """The dictionary that a value is or refers to; an empty one where it is something else."""
-    if isinstance(value, IndirectObject):
-        value = value.get_object()
-    return value if isinstance(value, DictionaryObject) else DictionaryObject()
-
-
-def _opaque(image: DictionaryObject) -> bool:
-    """Whether a picture has no mask of any kind, so that nothing below shows through it."""
-    masks = (image.get(key) for key in ("/SMask", "/Mask", "/ImageMask", "/IM", "/SMaskInData"))
-    return all(
-        mask is None or is_null_or_none(mask) or mask.get_object() in (False, 0) for mask in masks
-    )
-
-
-def _color(operands: Any, inks: bool) -> Color | None:
-    try:
-        values = [min(1.0, max(0.0, float(value))) for value in operands]
-    except (TypeError, ValueError):
-        return None  # a pattern
-    if inks:
-        return None if any(values) else WHITE
-    if len(values) == 1:
-        return values[0], values[0], values[0]
-    if len(values) == 3:
-        return values[0], values[1], values[2]
-    if len(values) == 4:
-        red, green, blue = ((1 - value) * (1 - values[3]) for value in values[:3])
-        return red, green, blue
-    return None

@@ -10,7 +10,7 @@ from typing import Any
 
 from pypdf.generic import ArrayObject, DictionaryObject, is_null_or_none
 
-from atlas.pdf.drawing import dictionary
+from atlas.pdf.content import dictionary
 
 MOST_MEMBERS = 50
 """Layers that are asked where several decide together."""

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from pypdf import PageObject
 from pypdf.generic import ArrayObject, is_null_or_none
 
-from atlas.pdf.drawing import Drawing, Shown, dictionary, operations_of
+from atlas.pdf.content import dictionary, operations_of
+from atlas.pdf.drawing import Drawing, Shown
 from atlas.pdf.fonts import FontCache
 from atlas.pdf.layers import Layers
 from atlas.pdf.shapes import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pypdf.errors import LimitReachedError
 
-from atlas.pdf.drawing import OverLimit
+from atlas.pdf.content import OverLimit
 from atlas.pdf.page import Page
 from atlas.records import PageState
 

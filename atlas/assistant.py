@@ -21,9 +21,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from atlas import trace as traces
 from atlas.answer import chat as chat_answers
 from atlas.answer.answerer import Material, draft
@@ -32,15 +29,17 @@ from atlas.answer.counting import counted_blocks
 from atlas.answer.decision import Evidence
 from atlas.citations import uncited, validate
 from atlas.collection import Collection
-from atlas.errors import IndexDamagedError, SettingsError
+from atlas.errors import IndexDamagedError
 from atlas.index import Index
-from atlas.ingest import Progress, ingest, open_index, why_stale
+from atlas.ingest import Progress
 from atlas.keyword import ScopedBM25
-from atlas.models import ChatModel, Encoder, Reranker, load_both, load_chat, load_encoder
+from atlas.models import ChatModel, Encoder, Reranker, load_both, load_encoder
+from atlas.opening import chat_model, current_index
 from atlas.reading import Understood, read
 from atlas.records import Answer, Block, Draft, Hit, Scope, Selection, Trace
-from atlas.rerank import ReadPairs, Score, pairs_read, rerank, within_reach
+from atlas.rerank import pairs_read, rerank, within_reach
 from atlas.scope import ScopeView
+from atlas.scoring import Scoring
 from atlas.search import search
 from atlas.select import missing_products, prompt_order, select
 from atlas.settings import Chat, Settings
@@ -53,13 +52,10 @@ CANDIDATES = 100
 """Length of the fused ranking, from which products missing among the first are taken."""
 SCOPES_KEPT = 64
 READINGS_KEPT = 8
-TEXTS_COUNTED = 4096
 NEAR = 0.5
 """Share of the best score from which another product's block is supplied for comparison."""
 TRACED_SETTINGS = ("k", "depth", "rerank_reach", "min_score", "vector_weight", "rerank_weight")
 SCORES = ("keyword_score", "vector_score", "fused_score", "rerank_score")
-SHORT_WORD_TOKENS = 3
-"""Tokens of one word that the encoder's vocabulary holds whole: itself and two markers."""
 
 
 class Assistant:
@@ -83,17 +79,13 @@ class Assistant:
         self.settings = collection.settings
         self.index = index
         self.store = open_store(collection.settings.store, index)
-        self.encoder = encoder
-        self.reranker = reranker
+        self.scoring = Scoring(encoder, reranker)
         self.chat = chat
         self.repeat = 0
         """Number of the repetition, for measuring the spread of a chat model."""
         self._lock = threading.RLock()
-        self._pairs = ReadPairs()
         self._statistics: OrderedDict[tuple[object, ...], ScopedBM25] = OrderedDict()
-        self._last: tuple[str, NDArray[np.float32]] = ("", np.zeros(0, np.float32))
         self._read: OrderedDict[tuple[object, ...], Understood] = OrderedDict()
-        self._counted: dict[str, int] = {}
         self._fingerprint: tuple[Settings, str] | None = None
 
     @classmethod
@@ -136,6 +128,24 @@ class Assistant:
         both = load_both(settings.encoder, settings.reranker, collection.state)
         return cls(collection, index, *both, chat)
 
+    @property
+    def encoder(self) -> Encoder:
+        """The model that the index was made by."""
+        return self.scoring.encoder
+
+    @encoder.setter
+    def encoder(self, encoder: Encoder) -> None:
+        self.scoring.encoder = encoder
+
+    @property
+    def reranker(self) -> Reranker | None:
+        """None where results are ordered by search alone."""
+        return self.scoring.reranker
+
+    @reranker.setter
+    def reranker(self, reranker: Reranker | None) -> None:
+        self.scoring.reranker = reranker
+
     def __enter__(self) -> Assistant:
         return self
 
@@ -175,7 +185,7 @@ class Assistant:
                 for block in blocks
             ]
             with clock.time("rerank"):
-                ranked = rerank(asked.text, hits, self._reads(), 1.0)
+                ranked = rerank(asked.text, hits, self.scoring.pair_score, 1.0)
             selection = Selection(kept=tuple(ranked), dropped=(), tokens=self._tokens(ranked))
         if blocks or self.chat is None:
             return self._answered(asked, ranked, selection, ranked, clock)
@@ -241,18 +251,10 @@ class Assistant:
     def forget_pairs(self) -> None:
         """Let the next question cost what it costs after opening; for measuring."""
         with self._lock:
-            self._pairs.forget()
+            self.scoring.forget_pairs()
 
     def _tokens(self, supplied: Sequence[Hit]) -> int:
-        return sum(self._count_tokens(hit.block.text) for hit in supplied)
-
-    def _count_tokens(self, text: str) -> int:
-        """Tokens of a text as the encoder counts them; kept, since blocks return."""
-        if text not in self._counted:
-            if len(self._counted) >= TEXTS_COUNTED:
-                self._counted.clear()
-            self._counted[text] = self.encoder.count_tokens(text)
-        return self._counted[text]
+        return sum(self.scoring.count_tokens(hit.block.text) for hit in supplied)
 
     # ---- stages -----------------------------------------------------------------------------
 
@@ -266,7 +268,12 @@ class Assistant:
         with self._lock:
             if key not in self._read:
                 self._read[key] = read(
-                    question, scope, self.settings, self.index, self._statistics_of, self._is_word
+                    question,
+                    scope,
+                    self.settings,
+                    self.index,
+                    self._statistics_of,
+                    self.scoring.is_word,
                 )
                 while len(self._read) > READINGS_KEPT:
                     self._read.popitem(last=False)
@@ -277,7 +284,7 @@ class Assistant:
         if not asked.statistics.corpus_size:
             return []
         with clock.time("encode"):
-            vector = self._vector(asked.text)
+            vector = self.scoring.vector(asked.text)
         with clock.time("search"):
             wanted = content_terms(asked.text) or terms(asked.text)
             found = search(
@@ -298,13 +305,10 @@ class Assistant:
             self._statistics.move_to_end(seen.key)
         return statistics
 
-    def _is_word(self, word: str) -> bool:
-        return self.encoder.count_tokens(word) <= SHORT_WORD_TOKENS
-
     def _reranked(self, question: str, found: Sequence[Hit], seen: ScopeView) -> list[Hit]:
         """The hits within reach reranked, and the best of each product if none is named."""
         chosen = list(found[: self.settings.depth])
-        score = self._reads()
+        score = self.scoring.pair_score
         if score is not None:
             chosen = within_reach(question, chosen, score, self.settings.rerank_reach)
         if not seen.products:
@@ -317,7 +321,7 @@ class Assistant:
     def _select(self, scored: Sequence[Hit], seen: ScopeView, settings: Settings) -> Selection:
         documents = self.index.block_document[seen.blocks]  # ascending
         one = len(documents) > 0 and documents[0] == documents[-1]
-        return select(scored, settings, bool(one), self._count_tokens)
+        return select(scored, settings, bool(one), self.scoring.count_tokens)
 
     def _supplied(self, hits: Sequence[Hit], selection: Selection, asked: Understood) -> list[Hit]:
         """The kept hits; for a question without a product, the best hit of every other product
@@ -378,8 +382,8 @@ class Assistant:
         return Material(
             evidence=Evidence(
                 encoder=self.encoder.name,
-                score=self._score,
-                cosine=self._cosine,
+                score=self.scoring.score,
+                cosine=self.scoring.cosine,
                 rarity=asked.statistics.rarity,
                 known=lambda term: asked.statistics.frequency(term) > 0,
             ),
@@ -388,27 +392,6 @@ class Assistant:
             product_terms=frozenset(t for name in asked.seen.products for t in terms(name)),
             held=asked.seen.days if asked.seen.days != (asked.seen.day,) else (),
         )
-
-    def _reads(self) -> Score | None:
-        """What scores pairs of question and block; None without a reranker."""
-        return None if self.reranker is None else self._score
-
-    def _score(self, pairs: Sequence[tuple[str, str]]) -> Sequence[float]:
-        """Logits of pairs; without a reranker, cosines stretched to a similar range."""
-        if not pairs:
-            return []
-        if self.reranker is not None:
-            return self._pairs.score(pairs, self.reranker)
-        return [30 * self._cosine(question, text) - 20 for question, text in pairs]
-
-    def _cosine(self, question: str, text: str) -> float:
-        return float(self.encoder.encode_documents([text])[0] @ self._vector(question))
-
-    def _vector(self, text: str) -> NDArray[np.float32]:
-        """The question's vector; that of the last question is kept."""
-        if self._last[0] != text:
-            self._last = (text, self.encoder.encode_question(text))
-        return self._last[1]
 
     # ---- the trace --------------------------------------------------------------------------
 
@@ -482,41 +465,3 @@ class Assistant:
             "chat": self.chat.fingerprint if self.chat else None,
             "prompt": chat_answers.PROMPT_VERSION if self.chat else None,
         }
-
-
-def chat_model(chat: Chat | None) -> ChatModel:
-    """The chat model that settings name. Raises SettingsError where they name none."""
-    if chat is None:
-        raise SettingsError(
-            "no chat model is named; add `chat:` with `base_url` and `model` to atlas.yaml"
-        )
-    return load_chat(
-        chat.base_url,
-        chat.model,
-        api_key_env=chat.api_key_env,
-        deadline_seconds=chat.deadline_seconds,
-        context_tokens=chat.context_tokens,
-    )
-
-
-def current_index(
-    collection: Collection,
-    progress: Progress | None = None,
-    told: Callable[[str], None] = lambda note: None,
-) -> Index:
-    """The collection's index, built or brought up to date first where that is needed."""
-    try:
-        index = open_index(collection)
-    except IndexDamagedError as error:
-        told(f"{error} (done now)")
-        index = None
-    if index is None or why_stale(collection, index):
-        if index is not None:
-            index.close()
-        report = ingest(collection, progress)
-        for item in report.skipped:
-            told(f"skipped {item.path}: {item.reason}")
-        index = open_index(collection)
-    if index is None:
-        raise IndexDamagedError(f"{collection.state}: the index vanished; run `atlas ingest`")
-    return index

@@ -7,19 +7,15 @@ score were relevant as were not.
 Reading a pair is the dearest step of a question, so hits far behind in the first stage are left
 out. Far is measured from the hit that the reranker likes best so far: where that is the first one,
 both stages agree and little below it can matter; where it lies deep, the first stage was wrong and
-the hits around it are read too; where it likes none, twice as far is read. No pair is read twice
-while it is remembered.
+the hits around it are read too; where it likes none, twice as far is read.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from atlas.models import Reranker
 from atlas.records import Hit
 
 SLOPE = 0.27
@@ -30,8 +26,6 @@ DOUBT = 0.15
 """Relevance below which nothing that was read so far convinces."""
 STEP = 2
 """Hits that are read at a time while in doubt; a fixed number, or machines would differ."""
-PAIRS_KEPT = 8192
-"""Pairs whose logits are remembered, about a megabyte."""
 
 Score = Callable[[Sequence[tuple[str, str]]], Sequence[float]]
 """Pairs of question and text -> one logit per pair, higher is better."""
@@ -96,46 +90,3 @@ def calibrated(logit: float) -> float:
 def pairs_read(hits: Sequence[Hit]) -> int:
     """How many pairs the order of some hits rests on; equal texts are one pair."""
     return len({hit.block.searched for hit in hits if hit.rerank_logit is not None})
-
-
-class ReadPairs:
-    """Logits of the pairs that were read last; those that were not asked for longest go first.
-
-    Each pair is scored alone, so a remembered logit is the one that the model would give again.
-    Texts are kept as digests.
-    """
-
-    def __init__(self, most: int = PAIRS_KEPT) -> None:
-        self._most = most
-        self._logits: OrderedDict[bytes, float] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._logits)
-
-    def score(self, pairs: Sequence[tuple[str, str]], reranker: Reranker) -> list[float]:
-        """One logit per pair; only pairs that are not remembered are given to the model, once."""
-        keys = [_digest(reranker.fingerprint, *pair) for pair in pairs]
-        found = {key: self._logits[key] for key in keys if key in self._logits}
-        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in found}
-        if new:
-            logits = reranker.score_pairs(list(new.values()))
-            found |= zip(new, map(float, logits), strict=True)
-        for key, logit in found.items():
-            self._logits[key] = logit
-            self._logits.move_to_end(key)
-        while len(self._logits) > self._most:
-            self._logits.popitem(last=False)
-        return [found[key] for key in keys]
-
-    def forget(self) -> None:
-        """Remember nothing, as after opening; for measuring what reading costs."""
-        self._logits.clear()
-
-
-def _digest(*parts: str) -> bytes:
-    """Sixteen bytes that differ for different parts."""
-    digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "little") + data)
-    return digest.digest()

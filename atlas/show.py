@@ -54,8 +54,8 @@ def past_trace(
     that was made for another group, and for one that names a document which this reader may not
     read now or which is gone: documents change after an answer was given.
     """
-    from atlas.assistant import current_index
     from atlas.ingest import open_index
+    from atlas.opening import current_index
     from atlas.scope import check_reader, unreadable
     from atlas.trace import load
 

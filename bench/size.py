@@ -106,8 +106,9 @@ def ingested(root: Path) -> dict[str, Any]:
 def opened(root: Path) -> tuple[Any, float]:
     """An assistant on an index that is there, and the milliseconds that opening it took."""
     encoder, reranker = stand_in()
-    from atlas.assistant import Assistant, current_index
+    from atlas.assistant import Assistant
     from atlas.collection import Collection
+    from atlas.opening import current_index
 
     start = time.perf_counter()
     collection = Collection.open(root)

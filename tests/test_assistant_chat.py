@@ -17,11 +17,12 @@ from small import FILES, QUESTION, SETTINGS, WARRANTY, collection, opened, use_f
 
 from atlas import trace as traces
 from atlas.answer.chat import MEMORY_SCHEMA, NOT_SAID, PROMPT_VERSION
-from atlas.assistant import Assistant, chat_model
+from atlas.assistant import Assistant
 from atlas.citations import NO_SUPPORT
 from atlas.collection import Collection
 from atlas.errors import ChatError, ModelError, SettingsError
 from atlas.models import ChatRequest, Reply
+from atlas.opening import chat_model
 from atlas.records import Block, Scope
 from atlas.settings import Chat
 

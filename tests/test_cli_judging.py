@@ -75,7 +75,7 @@ def use(monkeypatch: pytest.MonkeyPatch, model: ChatModel) -> list[tuple[object,
         called.append((base_url, model_name, more))
         return model
 
-    monkeypatch.setattr("atlas.assistant.load_chat", load_chat)
+    monkeypatch.setattr("atlas.opening.load_chat", load_chat)
     return called
 
 

@@ -37,7 +37,8 @@ BUILDS_ON = {
     },
     "atlas.parsed": {"atlas.index_json"},
     "atlas.gathering": {"atlas.documents", "atlas.index", "atlas.metadata", "atlas.parsed"},
-    "atlas.scope": {"atlas.index"},
+    "atlas.products": set(),
+    "atlas.scope": {"atlas.index", "atlas.products"},
     "atlas.spelling": {"atlas.index", "atlas.keyword"},
     "atlas.search": {"atlas.index", "atlas.keyword", "atlas.stores"},
     "atlas.stores": {
@@ -56,6 +57,7 @@ BUILDS_ON = {
     "atlas.stores.milvus_scope": {"atlas.index"},
     "atlas.stores.milvus_server": set(),
     "atlas.rerank": set(),
+    "atlas.scoring": {"atlas.rerank"},
     "atlas.select": set(),
     "atlas.citations": set(),
     "atlas.trace": {"atlas.whole_files"},
@@ -64,7 +66,8 @@ BUILDS_ON = {
 FILES = {"atlas.yaml_files", "atlas.whole_files"}
 COMPOSERS = {
     "atlas.assistant", "atlas.reading", "atlas.ingest", "atlas.collection", "atlas.show",
-    "atlas.starter", *(name for name in MODULES if name.startswith("atlas.doctor")),
+    "atlas.opening", "atlas.starter",
+    *(name for name in MODULES if name.startswith("atlas.doctor")),
 }  # fmt: skip
 COMMANDS = {name for name in MODULES if name.startswith("atlas.cli")}
 HEAVY = {

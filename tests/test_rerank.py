@@ -19,7 +19,6 @@ from atlas.rerank import (
     OFFSET,
     SLOPE,
     STEP,
-    ReadPairs,
     calibrated,
     pairs_read,
     rerank,
@@ -210,57 +209,6 @@ def test_where_nothing_convinces_the_reach_is_twice_as_far() -> None:
     score = Logits()
     within_reach("q", settled, score, 0.26)
     assert [len(call) for call in score.calls] == [4, 2, 2]
-
-
-# ---- pairs that are remembered --------------------------------------------------------------
-
-
-def test_a_pair_is_read_once_however_often_it_is_asked_for() -> None:
-    model, pairs = FakeReranker(), ReadPairs()
-    first = pairs.score([("red", "red"), ("red", "saddle"), ("red", "red")], model)
-    assert first == pairs.score([("red", "red"), ("red", "saddle"), ("red", "red")], model)
-    assert first[0] == first[2] > first[1]
-    assert model.scored == [("red", "red"), ("red", "saddle")]
-    pairs.score([("red", "saddle"), ("saddle", "red"), ("redsaddle", "")], model)
-    assert model.scored[2:] == [("saddle", "red"), ("redsaddle", "")]
-
-
-def test_what_was_not_asked_for_longest_is_forgotten_first() -> None:
-    model, pairs = FakeReranker(), ReadPairs(most=2)
-    pairs.score([("q", "a"), ("q", "b")], model)
-    pairs.score([("q", "a")], model)
-    pairs.score([("q", "c")], model)
-    assert len(pairs) == 2
-    model.scored.clear()
-    pairs.score([("q", "a"), ("q", "c")], model)
-    assert model.scored == []
-    pairs.score([("q", "b")], model)
-    assert model.scored == [("q", "b")]
-
-
-def test_more_pairs_than_are_remembered_still_get_their_own_logits() -> None:
-    model, pairs = FakeReranker(), ReadPairs(most=2)
-    asked = [("red lock", text) for text in ("red lock", "red", "saddle", "red lock")]
-    assert pairs.score(asked, model) == pytest.approx(FakeReranker().score_pairs(asked).tolist())
-    assert len(pairs) == 2
-    assert pairs.score([], model) == []
-    pairs.forget()
-    assert len(pairs) == 0
-
-
-def test_another_reranker_reads_for_itself() -> None:
-    one, other, pairs = FakeReranker(), FakeReranker(fingerprint="other"), ReadPairs()
-    pairs.score([("q", "a")], one)
-    pairs.score([("q", "a")], other)
-    assert other.scored == [("q", "a")]
-
-
-def test_text_that_is_no_unicode_is_remembered_like_any_other() -> None:
-    model, pairs = FakeReranker(), ReadPairs()
-    odd = [("q", "\ud800"), ("q", "\x00"), ("", ""), ("q\x00", "")]
-    pairs.score(odd, model)
-    pairs.score(odd, model)
-    assert model.scored == odd
 
 
 def test_equal_texts_count_as_one_pair_and_unread_hits_as_none() -> None:

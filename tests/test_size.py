@@ -22,7 +22,8 @@ MEASURED = """
     fake = FakeEncoder(dimension=128)
     atlas.ingest.load_encoder = lambda name, state: fake
     from pathlib import Path
-    from atlas.assistant import Assistant, current_index
+    from atlas.assistant import Assistant
+    from atlas.opening import current_index
     from atlas.collection import Collection
 
     def peak():

@@ -22,10 +22,11 @@ import yaml
 from numpy.typing import NDArray
 from small import collection, opened, use_fakes
 
-from atlas.assistant import Assistant, current_index
+from atlas.assistant import Assistant
 from atlas.collection import Collection
 from atlas.errors import AtlasError
 from atlas.models import Encoder, Reranker, load_both
+from atlas.opening import current_index
 from atlas.records import Metadata, Scope, Trace
 from atlas.trace import line
 

@@ -57,9 +57,9 @@ def import_command(
 
 def _sources(target: Path) -> Sources:
     """What the labels and contexts of an import are looked up in."""
-    from atlas.assistant import current_index
     from atlas.collection import Collection
     from atlas.measure.imports.sources import Sources
+    from atlas.opening import current_index
 
     collection = Collection.open(target)
     notes(collection.notes)

@@ -111,9 +111,9 @@ def judges_of(
     from atlas.settings import Settings
 
     if name == "chat" and settings is not None:
-        from atlas.assistant import chat_model
         from atlas.measure.chat_cache import FOLDER, CachedChat
         from atlas.measure.judges.chat import ChatJudge
+        from atlas.opening import chat_model
 
         model = CachedChat(chat_model(settings), state / FOLDER)
         return [ChatJudge(model, n, settings.answer_tokens) for n in range(repeat)], model

@@ -66,9 +66,10 @@ def load_everything() -> None:
 def frozen() -> None:
     """Let `ask` answer from the index as it lies on the disk, whatever the documents say now."""
     import atlas.assistant
+    from atlas.ingest import open_index
 
     def as_it_lies(collection: Any, *_: object, **__: object) -> Any:
-        index = atlas.assistant.open_index(collection)
+        index = open_index(collection)
         if index is None:
             raise SystemExit("no index")
         return index

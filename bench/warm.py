@@ -97,13 +97,7 @@ def main() -> None:
             openings.append(time.perf_counter() - start)
         memory["opened"] = megabytes()
         encoder = Timed(assistant.encoder, {"encode_documents": lambda values: len(values[0])})
-        reranker = Timed(
-            assistant.reranker,
-            {
-                "score": lambda values: len(values[1]),
-                "score_pairs": lambda values: len(values[0]),
-            },
-        )
+        reranker = Timed(assistant.reranker, {"score_pairs": lambda values: len(values[0])})
         assistant.encoder = encoder
         if assistant.reranker is not None:
             assistant.reranker = reranker
@@ -135,7 +129,7 @@ def main() -> None:
                     stages[stage].append(took)
         memory["asked"] = megabytes()
         index = f"{len(assistant.index.ids)} documents, {len(assistant.index)} blocks"
-    print(f"{len(cases)} development questions, {arguments.passes} passes, {index}\n")
+    print(f"{len(cases)} development questions, asked {arguments.passes} times, {index}\n")
     print(f"{'milliseconds':26} {'questions':>9} {'median':>8} {'95%':>8} {'highest':>8}")
     kinds = [kind for kind in (FIRST, NEW, AGAIN) if totals[kind]]
     print("besides the two models")
@@ -149,8 +143,8 @@ def main() -> None:
         print(line(f"  {kind}", totals[kind]))
     asked = len(cases) * arguments.passes
     print(
-        f"\nper question: {reranker.texts['score'] / asked:.1f} pairs reranked in"
-        f" {reranker.calls['score'] / asked:.1f} calls, {reranker.seconds / asked * 1000:.0f} ms;"
+        f"\nper question: {reranker.texts['score_pairs'] / asked:.1f} pairs read in"
+        f" {reranker.calls['score_pairs'] / asked:.1f} calls, {reranker.seconds / asked * 1000:.0f} ms;"
         f" {encoder.calls['encode_question'] / asked:.1f} questions and"
         f" {encoder.texts['encode_documents'] / asked:.1f} texts encoded,"
         f"\n{encoder.calls['count_tokens'] / asked:.1f} token counts,"

@@ -144,7 +144,8 @@ def main() -> None:
     asked = len(cases) * arguments.passes
     print(
         f"\nper question: {reranker.texts['score_pairs'] / asked:.1f} pairs read in"
-        f" {reranker.calls['score_pairs'] / asked:.1f} calls, {reranker.seconds / asked * 1000:.0f} ms;"
+        f" {reranker.calls['score_pairs'] / asked:.1f} calls,"
+        f" {reranker.seconds / asked * 1000:.0f} ms;"
         f" {encoder.calls['encode_question'] / asked:.1f} questions and"
         f" {encoder.texts['encode_documents'] / asked:.1f} texts encoded,"
         f"\n{encoder.calls['count_tokens'] / asked:.1f} token counts,"

@@ -26,6 +26,10 @@ def table_of(
     page: int = 0,
     head_rows: int = 0,
 ) -> Table:
+    """The table in a box, points from the lower left: its header rows are counted here.
+
+    `head_rows` are rows at the top that the lines of a grid set apart.
+    """
     heads = max(_heads(rows, areas), head_rows if head_rows < len(rows) else 0)
     return Table(
         x0=box[0],

@@ -27,6 +27,8 @@ _ENDS_SENTENCE = re.compile(r"[.!?:;…。！？][\"'”’)\]]*$")
 
 @dataclass(slots=True)
 class Paragraph:
+    """Lines that belong together, while more may follow."""
+
     kind: UnitKind
     lines: list[Line]
     number: int = 0
@@ -34,6 +36,7 @@ class Paragraph:
 
     @classmethod
     def begun_by(cls, line: Line, before: Paragraph | None) -> Paragraph:
+        """The paragraph that a line begins after another one."""
         numbered = _NUMBERED.match(line.text)
         number = int(numbered[1]) if numbered and numbered[1] else 0
         if CAPTION.match(line.text):
@@ -45,6 +48,7 @@ class Paragraph:
         return cls("code" if line.fixed else "paragraph", [line])
 
     def goes_on_with(self, line: Line, style: Style) -> bool:
+        """Whether the next line of the section belongs to this paragraph."""
         last = self.lines[-1]
         if CAPTION.match(line.text) or self._is_new_item(line) or _LEADER.search(last.text):
             return False
@@ -135,6 +139,7 @@ class Paragraph:
         return abs(line.x0 - start) < 0.7 * line.size
 
     def drafts(self, words: Words) -> list[Draft]:
+        """The unit that it makes; none where it has no letter or digit."""
         page = self.lines[0].page
         if self.kind == "code":
             text = "\n".join(clean(line.text) for line in self.lines)

@@ -16,6 +16,7 @@ from atlas.pdf.words import CAPTION, Words, clean, folded
 
 
 def rows_of(table: _PagedTable | Table, words: Words, number: int) -> list[Draft]:
+    """One draft a row, the header row first; `number` tells the table from its neighbours."""
     pages = table.pages if isinstance(table, _PagedTable) else (table.page,) * len(table.rows)
     texts = [[clean(words.join(cell)) for cell in cells] for cells in table.rows]
     header: Draft | None = None

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from statistics import median
 
 from atlas.pdf.grids import Row
-from atlas.pdf.lines import Cell, Segment, joined_lines
+from atlas.pdf.lines import Cell, Segment, base_lines, joined_lines
 
 Channel = tuple[float, float]
 """Left and right edge of a column, white space on both sides."""
@@ -61,17 +61,6 @@ def many_rows(band: list[Segment], surely: bool) -> bool:
     if surely:
         return columns >= 3 and len(lines) >= 3 and level == len(lines)
     return level >= 3 and level >= 0.5 * len(lines)
-
-
-def base_lines(segments: Iterable[Segment]) -> list[list[Segment]]:
-    """Segments on one base line, from the top."""
-    lines: list[list[Segment]] = []
-    for segment in sorted(segments, key=lambda segment: (-segment.y, segment.x0)):
-        if lines and lines[-1][0].y - segment.y <= 0.3 * segment.size:
-            lines[-1].append(segment)
-        else:
-            lines.append([segment])
-    return lines
 
 
 def rows_by_text(band: Iterable[Segment], columns: list[Channel]) -> list[Row]:

@@ -232,14 +232,20 @@ def logical(text: str) -> str:
     return _LEFT_TO_RIGHT.sub(lambda match: match[0][::-1], text[::-1])
 
 
-def joined_lines(segments: Iterable[Segment]) -> Cell:
-    """The lines of a cell from its segments."""
+def base_lines(segments: Iterable[Segment]) -> list[list[Segment]]:
+    """Segments on one base line, from the top."""
     lines: list[list[Segment]] = []
     for segment in sorted(segments, key=lambda segment: (-segment.y, segment.x0)):
         if lines and lines[-1][0].y - segment.y <= 0.3 * segment.size:
             lines[-1].append(segment)
         else:
             lines.append([segment])
+    return lines
+
+
+def joined_lines(segments: Iterable[Segment]) -> Cell:
+    """The lines of a cell from its segments."""
     return tuple(
-        logical(" ".join(s.text for s in sorted(line, key=lambda s: s.x0))) for line in lines
+        logical(" ".join(s.text for s in sorted(line, key=lambda s: s.x0)))
+        for line in base_lines(segments)
     )

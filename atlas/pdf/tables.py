@@ -16,7 +16,6 @@ from itertools import pairwise
 
 from atlas.pdf.cells import (
     Channel,
-    base_lines,
     cells_in,
     channels,
     columns_of,
@@ -27,7 +26,7 @@ from atlas.pdf.cells import (
 )
 from atlas.pdf.grids import Grid, Row
 from atlas.pdf.heads import table_of
-from atlas.pdf.lines import Segment, Table
+from atlas.pdf.lines import Segment, Table, base_lines
 from atlas.pdf.page import Page
 from atlas.pdf.rules import TOUCH, band_edges, stacked, straightened, touching
 from atlas.pdf.shapes import Area, Rule

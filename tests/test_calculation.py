@@ -301,6 +301,19 @@ def test_what_no_table_lists_is_not_counted(question: str) -> None:
     assert computed(question, CHECKS) is None
 
 
+def test_a_figure_of_one_row_is_no_count_of_the_rows_in_the_other_pieces_of_its_table() -> None:
+    places = ("Alabama", "Ohio", "Maine", "Texas", "Utah", "Iowa", "Idaho", "Guam", "Oregon")
+    rows = "".join(f"| {place} | {40 + n} |\n" for n, place in enumerate(places))
+    pieces = blocks(
+        f"# Safety\n\n## Battery checks\n\n| State | Checks |\n|---|---|\n{rows}", size=60
+    )
+    assert len(pieces) > 1
+    for supplied in (pieces, pieces[::-1]):
+        assert computed("how many battery checks in Alabama", supplied) is None
+        [text] = texts(computed("how many battery checks are there", supplied))
+        assert text.startswith("9, counted in “Battery checks” of Safety: ")
+
+
 def test_a_number_that_a_quote_states_is_not_counted_again() -> None:
     stated = block("There are twelve battery checks.")
     asked = analyse("how many battery checks are there")

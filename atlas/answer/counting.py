@@ -67,7 +67,7 @@ def count(
     noun = [term for term in counted_noun(question.text) if term not in products.terms]
     counted: dict[tuple[str, ...], Draft] = {}
     for block in blocks:
-        if noun and _is_counted(noun, question, block):
+        if noun and _is_counted(noun, question, block, blocks):
             counted.setdefault(block.products, _counted(block, blocks))
     drafts = list(counted.values())
     if len({draft.evidence for draft in drafts}) > 1 and not named:
@@ -81,16 +81,24 @@ def count(
     return drafts[0] if drafts else None
 
 
-def _is_counted(noun: Sequence[str], question: Question, block: Block) -> bool:
+def _is_counted(
+    noun: Sequence[str], question: Question, block: Block, blocks: Sequence[Block]
+) -> bool:
     """Whether the entries of a block are what the question counts.
 
-    A word of the question that stands in single entries only asks for one of them, not for all.
+    A word of the question that stands in single entries only, of this piece of a table or of
+    another one, asks for one of them, not for all.
     """
     entries = _entries(block)
     if len(entries) < 3:
         return False
     heads = set(terms(f"{block.prefix} {entries[0].header}"))
-    inside = {term for entry in entries for term in terms(entry.text)} - heads
+    pieces = [
+        other
+        for other in blocks
+        if (other.document, other.section) == (block.document, block.section)
+    ]
+    inside = {t for piece in pieces for entry in _entries(piece) for t in terms(entry.text)} - heads
     if (set(question.terms) - set(noun)) & inside:
         return False
     subject = set(question.terms) - _GENERIC

@@ -263,7 +263,9 @@ def _verified(place: Path, verified: Verified, checksum: str) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(data)
         files = manifest["files"]
         schema = manifest["schema"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise damaged(path, f"cannot be read ({error.strerror})") from None
+    except (ValueError, KeyError, TypeError) as error:
         raise damaged(path, f"cannot be read ({error})") from None
     if schema != SCHEMA:
         raise damaged(path, f"has schema {schema}, this program reads {SCHEMA}")

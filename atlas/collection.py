@@ -131,7 +131,7 @@ class Collection:
         inside = (self.root / "documents").resolve()
 
         def one(path: Path) -> Document | Skipped:
-            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            if _leads_out(path, inside):
                 return Skipped(path=relative(path, self.root), reason=OUTSIDE)
             try:
                 return known(path) or read_document(path, self.root)
@@ -233,7 +233,7 @@ def _walked(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
     for name, entry in entries.items():
         if name.startswith("."):
             continue
-        if entry.is_dir():
+        if _is_folder(entry):
             if not entry.is_symlink():
                 yield from _walked(entry.path)
         elif name.lower().endswith(SUFFIXES):
@@ -245,6 +245,20 @@ def _walked(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
                         size += status.st_size
                         modified += status.st_mtime_ns
             yield entry.path, (size, modified)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself: reading it will say so
+        return False
+
+
+def _leads_out(path: Path, inside: Path) -> bool:
+    try:
+        return path.is_symlink() and not path.resolve().is_relative_to(inside)
+    except (OSError, RuntimeError):  # a link to itself: reading it will say so
+        return False
 
 
 def _in_turn(

@@ -29,6 +29,10 @@ PDF = (".pdf",)
 MAX_BYTES = 50_000_000
 KEYS = ("id", "title", "products", "readers", "valid_from", "valid_to", "supersedes", "kind")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n|)---[ \t]*(?:\n|\Z)", re.DOTALL)
+_SPACE = re.compile(r"\s*")
+_MOST_KEYS = 20
+"""Lines that are looked at for a key of front matter in the wrong place."""
+_KEY_LINE = re.compile(rf"[ \t]*[\"']?(?:{'|'.join(KEYS)})[\"']?[ \t]*[:=]")
 _ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
@@ -54,18 +58,21 @@ def read_document(path: Path, root: Path) -> Document:
     """Read one file below the collection `root`. Raises DocumentError."""
     content_hash = file_hash(path)
     if path.suffix.lower() in PDF:
-        beside = sidecar(path)
+        beside, misnamed = sidecar(path), _misnamed(path)
         text, warning = _text(beside) if beside.is_file() else ("", ())
         located = _load(beside, text) if beside.is_file() else None
         reading = read_pdf(path)
         told = (f"the metadata in {beside.name} {words}" for words in warning)
-        reading = replace(reading, warnings=(*told, *reading.warnings))
+        reading = replace(reading, warnings=(*told, *misnamed, *reading.warnings))
     else:
         text, warning = _text(path)
         located, body = _front_matter(path, text)
         reading = read_markdown(body)
         reading = replace(reading, warnings=(*warning, *reading.warnings))
     metadata = _metadata(path, root, located, reading)
+    empty = not reading.text.strip() and not any(section.titles for section in reading.sections)
+    if empty and path.suffix.lower() in MARKDOWN:  # a PDF has said why it has none
+        raise DocumentError(path, f"{path.name}:1: holds no text; write some or remove it")
     return Document(
         metadata=metadata,
         text=reading.text,
@@ -74,6 +81,22 @@ def read_document(path: Path, root: Path) -> Document:
         warnings=reading.warnings,
         content_hash=content_hash,
         page_verdicts=reading.page_verdicts,
+    )
+
+
+def _misnamed(path: Path) -> tuple[str, ...]:
+    """A warning of metadata that may be meant for a PDF. Raises DocumentError where it surely is:
+    the PDF would be open to readers whom that file shuts out."""
+    wanted = sidecar(path)
+    if wanted.is_file():
+        return ()
+    for name in (f"{path.name}.yml", f"{path.stem}.pdf.yaml", f"{path.stem}.pdf.yml"):
+        if path.with_name(name).is_file():
+            raise DocumentError(path, f"its metadata in {name} is not read; name it {wanted.name}")
+    return tuple(
+        f"{name} beside it is not read; metadata of this PDF stands in {wanted.name}"
+        for name in (f"{path.stem}.yaml", f"{path.stem}.yml")
+        if path.with_name(name).is_file()
     )
 
 
@@ -132,6 +155,7 @@ def _utf16(data: bytes) -> str | None:
 
 def _front_matter(path: Path, text: str) -> tuple[Located | None, str]:
     if not re.match(r"---[ \t]*\n", text):
+        _refuse_misplaced(path, text)
         return None, text
     match = _FRONT_MATTER.match(text)
     if match is None:
@@ -139,6 +163,26 @@ def _front_matter(path: Path, text: str) -> tuple[Located | None, str]:
             path, f"{path.name}:1: the front matter is not closed; add a line `---`"
         )
     return _load(path, match.group(1), 2), text[match.end() :]
+
+
+def _refuse_misplaced(path: Path, text: str) -> None:
+    """Raises DocumentError for front matter that does not begin in the first line: read as text,
+    it would leave the document open to everybody."""
+    start = 0
+    while True:
+        start = _SPACE.match(text, start).end()  # type: ignore[union-attr]  # matches nothing too
+        end = text.find("-->", start) if text.startswith("<!--", start) else -1
+        if end < 0:
+            break
+        start = end + 3
+    first, *rest = text[start : start + 4000].split("\n")[:_MOST_KEYS]
+    if re.fullmatch(r"(?:-{3,}|\+{3,})[ \t]*", first) and any(map(_KEY_LINE.match, rest)):
+        line = 1 + text.count("\n", 0, start)
+        raise DocumentError(
+            path,
+            f"{path.name}:{line}: looks like front matter; it must begin in the first line, with "
+            "`---` and nothing else, and hold `key: value` lines",
+        )
 
 
 def _load(path: Path, text: str, first_line: int = 1) -> Located:
@@ -186,6 +230,8 @@ class _Fields:
 
     def words(self, key: str) -> tuple[str, ...]:
         value = self.values.get(key)
+        if key == "readers" and key in self.values and not value:
+            raise self.refuse(key, "readers names no group; name one, or leave it out for everyone")
         if value is None:
             return ()
         items = [value] if isinstance(value, str) else value

@@ -1,8 +1,8 @@
 """Searched texts -> unit vectors, computed once per text and model and kept on this machine.
 
 The cache is one SQLite file in the state folder, keyed by model fingerprint and sha256 of the
-text; a vector is kept with its CRC-32. A killed ingest keeps what it had computed. A damaged or
-unwritable cache costs time only.
+text; a vector is kept with a CRC-32 over all of them. A killed ingest keeps what it had computed.
+A damaged or unwritable cache costs time only.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class EmbeddingCache:
             for text, vector in zip(batch, self.encoder.encode_documents(batch), strict=True):
                 count = self.encoder.count_tokens(text)
                 vectors[missing[text]], tokens[missing[text]] = vector, count
-                data = vector.tobytes() + count.to_bytes(4, "little")
-                rows.append((self.encoder.fingerprint, _digest(text), data + _crc(data)))
+                data, key = vector.tobytes() + count.to_bytes(4, "little"), _digest(text)
+                rows.append((self.encoder.fingerprint, key, data + self._crc(key, data)))
                 done(len(missing[text]))
             self._keep(rows)
         return Filled(
@@ -83,25 +83,28 @@ class EmbeddingCache:
         )
 
     def _known(self, text: str) -> tuple[NDArray[np.float32], int] | None:
-        """Vector and tokens as they were kept, or None where they are missing or not what was
-        kept."""
+        """Vector and tokens as they were kept for this text, or None."""
+        key = _digest(text)
         try:
             row = self._store.execute(
                 "SELECT vector FROM vectors WHERE model = ? AND text = ?",
-                (self.encoder.fingerprint, _digest(text)),
+                (self.encoder.fingerprint, key),
             ).fetchone()
         except sqlite3.Error:
             return None
         size = 4 * self.encoder.dimension
-        if row is None or not isinstance(row[0], bytes) or len(row[0]) not in (size + 4, size + 8):
+        if row is None or not isinstance(row[0], bytes) or len(row[0]) != size + 8:
             return None
         data, check = row[0][:-4], row[0][-4:]
-        if _crc(data) != check:
+        if self._crc(key, data) != check:
             return None
         vector = np.frombuffer(data, np.float32, self.encoder.dimension)
-        if len(data) == size:  # kept before tokens were
-            return vector, self.encoder.count_tokens(text)
         return vector, int.from_bytes(data[-4:], "little")
+
+    def _crc(self, key: bytes, data: bytes) -> bytes:
+        """Over model and text too: a damaged file can give the row of another text."""
+        whole = self.encoder.fingerprint.encode() + key + data
+        return zlib.crc32(whole).to_bytes(4, "little")
 
     def _keep(self, rows: Sequence[tuple[str, bytes, bytes]]) -> None:
         try:
@@ -147,10 +150,6 @@ class EmbeddingCache:
             store.close()
             raise
         return store
-
-
-def _crc(data: bytes) -> bytes:
-    return zlib.crc32(data).to_bytes(4, "little")
 
 
 def _digest(text: str) -> bytes:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -36,14 +37,23 @@ _MOST_PLACES = 5
 """Places with hidden text that are named one by one."""
 
 
+_DEEPEST = 120
+"""Levels that lists (two each) and quotations may be nested; the parser calls itself for each."""
+_TOO_DEEP = f"lists or quotations nested deeper than {_DEEPEST} levels were left out"
+
+
 def read_markdown(text: str) -> Reading:
     """Parse CommonMark with tables. A first heading of level 1 is the title, not a section."""
-    parser = MarkdownIt("commonmark", {"maxNesting": 50}).enable("table")
+    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable("table")
     builder = _Builder()
     markup = Markup()
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    _walk(parser.parse(builder.clean(lines)), builder, markup)
-    return builder.reading(markup)
+    tokens = parser.parse(builder.clean(lines))
+    _walk(tokens, builder, markup)
+    reading = builder.reading(markup)
+    if all(token.level < _DEEPEST - 1 for token in tokens):
+        return reading
+    return replace(reading, warnings=(*reading.warnings, _TOO_DEEP))
 
 
 class _Builder:

@@ -8,7 +8,7 @@ from typing import Any
 
 from atlas.records import Metadata
 
-READER_VERSION = 4
+READER_VERSION = 5
 """Raise it when reading a file gives another text, so that indexes are rebuilt."""
 
 

@@ -167,6 +167,8 @@ def load_settings(folder: Path) -> Settings:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
+        if path.is_symlink():
+            raise SettingsError(f"{path}: is a link to a file that is not there") from None
         return Settings()
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read ({error.strerror})") from None

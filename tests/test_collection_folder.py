@@ -280,6 +280,21 @@ def test_documents_of_a_collection_are_at_hand_in_python(tmp_path: Path) -> None
     assert (document.title, document.text) == ("Title", "text")
 
 
+def test_links_that_lead_to_themselves_are_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "good.md").write_text("# Good\n\nOil it.\n")
+    (folder / "loop.md").symlink_to("loop.md")
+    (folder / "there").symlink_to("back")
+    (folder / "back").symlink_to("there")
+    collection = Collection.open(tmp_path)
+    good, skipped = collection.read(collection.files())
+    assert [document.id for document in good] == ["good"]
+    assert [(item.path, item.reason) for item in skipped] == [
+        ("documents/loop.md", "cannot be read: Too many levels of symbolic links")
+    ]
+
+
 def test_a_link_to_a_file_outside_the_documents_is_named_and_not_read(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
     root = folder(tmp_path / "c", a="# A\n\nText.")

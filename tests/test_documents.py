@@ -78,9 +78,9 @@ def test_windows_line_ends_read_like_others(tmp_path: Path) -> None:
     assert (unix.id, unix.text, unix.sections) == (windows.id, windows.text, windows.sections)
 
 
-def test_an_empty_file_is_a_document_without_text(tmp_path: Path) -> None:
-    document = read(tmp_path, "")
-    assert (document.id, document.title, document.text) == ("care", "care", "")
+@pytest.mark.parametrize("content", ["", "\n \n", "---\nid: X\n---\n", "# A title alone\n"])
+def test_a_file_without_any_text_is_named(tmp_path: Path, content: str) -> None:
+    assert refusal(tmp_path, content) == "care.md:1: holds no text; write some or remove it"
 
 
 # ---- metadata -------------------------------------------------------------------------------
@@ -143,6 +143,57 @@ def test_bad_metadata_is_named_with_file_and_line(
 def test_front_matter_that_is_not_closed_is_named(tmp_path: Path) -> None:
     reason = refusal(tmp_path, "---\nid: X\n\n# Title\n\ntext")
     assert reason == "care.md:1: the front matter is not closed; add a line `---`"
+
+
+SALES = "readers: [sales]"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"\n---\n{SALES}\n---\n", f" ---\n{SALES}\n---\n", f"----\n{SALES}\n----\n",
+        f"<!-- kept by sales --> <!-- x -->\n---\nid: X\n{SALES}\n---\n",
+        '+++\nreaders = ["sales"]\n+++\n',
+    ],
+)  # fmt: skip
+def test_front_matter_in_the_wrong_place_is_not_read_as_text_for_everyone(
+    tmp_path: Path, content: str
+) -> None:
+    assert "looks like front matter; it must begin in the first line" in refusal(
+        tmp_path, f"{content}# Prices\n\nThe discount is 20 %.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["\n---\n\nmore: text\n", "<!-- a note -->\n---\nmore: text\n", "text\n\n---\nid: X\n"],
+)
+def test_a_rule_above_other_text_is_no_front_matter(tmp_path: Path, content: str) -> None:
+    assert read(tmp_path, f"{content}\n# Care\n\nOil it.\n").metadata.readers == ()
+
+
+@pytest.mark.parametrize("value", ["", "[]", "~", '""'])
+def test_readers_without_a_group_are_not_everyone(tmp_path: Path, value: str) -> None:
+    found = refusal(tmp_path, f"---\nid: X\nreaders: {value}\n---\n# Prices\n\n20 %.\n")
+    assert found == "care.md:3: readers names no group; name one, or leave it out for everyone"
+
+
+@pytest.mark.parametrize("name", ["manual.PDF.yml", "manual.pdf.yaml", "manual.pdf.yml"])
+def test_metadata_of_a_pdf_under_a_wrong_name_keeps_it_out(tmp_path: Path, name: str) -> None:
+    pdf = drawn(tmp_path, lambda canvas: canvas.drawString(50, 500, "Price 20"), "manual.PDF")
+    pdf.with_name(name).write_text(SALES)
+    with pytest.raises(DocumentError) as caught:
+        read_document(pdf, tmp_path)
+    expected = f"its metadata in {name} is not read; name it manual.PDF.yaml"
+    assert caught.value.reason == expected
+
+
+def test_a_yaml_file_that_may_be_meant_for_a_pdf_is_told(tmp_path: Path) -> None:
+    pdf = drawn(tmp_path, lambda canvas: canvas.drawString(50, 500, "Price 20"), "manual.pdf")
+    pdf.with_name("manual.yaml").write_text(SALES)
+    assert read_document(pdf, tmp_path).warnings[0] == (
+        "manual.yaml beside it is not read; metadata of this PDF stands in manual.pdf.yaml"
+    )
 
 
 def test_empty_front_matter_says_nothing(tmp_path: Path) -> None:

@@ -469,6 +469,23 @@ def test_a_full_disk_while_vectors_are_kept_costs_time_only(
     np.testing.assert_array_equal(filled.vectors[39], encoder.encode_question("text 39"))
 
 
+def test_the_row_of_another_text_is_not_taken(tmp_path: Path, encoder: FakeEncoder) -> None:
+    texts = ["a lock", "a bell"]
+    with EmbeddingCache(tmp_path, encoder) as cache:
+        right = cache.fill(texts).vectors
+    store = sqlite3.connect(tmp_path / "embeddings.sqlite")
+    with store:  # as a damaged file can answer: the key of one with the vector of the other
+        rows = store.execute("SELECT vector FROM vectors ORDER BY text").fetchall()
+        keys = store.execute("SELECT text FROM vectors ORDER BY text").fetchall()
+        for (key,), (vector,) in zip(keys, reversed(rows), strict=True):
+            store.execute("UPDATE vectors SET vector = ? WHERE text = ?", (vector, key))
+    store.close()
+    with EmbeddingCache(tmp_path, encoder) as cache:
+        filled = cache.fill(texts)
+    assert filled.computed == 2
+    np.testing.assert_array_equal(filled.vectors, right)
+
+
 def test_vectors_of_another_model_are_not_taken(tmp_path: Path, encoder: FakeEncoder) -> None:
     computed = []
     for fingerprint in ("one", "two", "two"):

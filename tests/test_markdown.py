@@ -352,3 +352,16 @@ def test_any_text_is_read_and_every_unit_points_into_it(text: str) -> None:
 def test_a_long_document_takes_no_quadratic_time() -> None:
     reading = read_markdown("A paragraph of a long document.\n\n" * 20_000)
     assert len(reading.sections[0].units) == 20_000
+
+
+def test_what_is_nested_too_deep_is_told() -> None:
+    quoted, listed = (
+        read_markdown(">" * 100 + " the bottom\n"),
+        "".join("  " * depth + f"- level {depth}\n" for depth in range(70)),
+    )
+    assert "the bottom" in quoted.text
+    assert quoted.warnings == ()
+    reading = read_markdown(listed)
+    assert "level 58" in reading.text
+    assert "level 65" not in reading.text
+    assert reading.warnings == ("lists or quotations nested deeper than 120 levels were left out",)

@@ -105,3 +105,9 @@ def test_only_what_an_index_depends_on_is_in_its_key() -> None:
     assert Settings(k=9, min_score=0.5).index_key() == Settings().index_key()
     assert Settings(block_size=500).index_key() != Settings().index_key()
     assert Settings(prefix="none").index_key() != Settings().index_key()
+
+
+def test_settings_that_are_a_link_to_nowhere_are_named(tmp_path: Path) -> None:
+    (tmp_path / "atlas.yaml").symlink_to(tmp_path / "gone.yaml")
+    with pytest.raises(SettingsError, match=r"atlas\.yaml: is a link to a file that is not there"):
+        load_settings(tmp_path)

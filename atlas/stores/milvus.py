@@ -141,9 +141,11 @@ class MilvusStore:
         return found
 
     def _wrong(self, what: str) -> StoreError:
+        where = self.server.where
+        how = f"remove {where.uri}" if where.lite else f"drop its collection {self.collection}"
         return StoreError(
-            f"{self.server.where.uri}: Milvus answered with {what}, so nothing of the answer is "
-            f"used; drop its collection {self.collection} and run `atlas ingest`"
+            f"{where.uri}: Milvus answered with {what}, so nothing of the answer is used; {how} "
+            "and run `atlas ingest`"
         )
 
 

@@ -203,6 +203,7 @@ def test_damage_is_named_and_never_answered_from(state: Path, name: str, damage:
     with pytest.raises(IndexDamagedError) as caught:
         opened(state)
     assert str(caught.value).startswith(f"{place}: ")
+    assert str(caught.value).count(str(place)) == 1
     assert str(caught.value).endswith("; `atlas ingest` builds the index again")
 
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent import futures
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -560,6 +561,24 @@ def test_what_a_server_answers_is_checked(
         found(kept, "battery", mask)
     assert "milvus.db" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("lite", "advice"),
+    [
+        (True, r"; remove \S+milvus\.db and run `atlas ingest`$"),
+        (False, r"; drop its collection atlas_\w+ and run `atlas ingest`$"),
+    ],
+)
+def test_who_gets_a_wrong_answer_is_told_how_to_be_rid_of_it(
+    kept: Assistant, lite: bool, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(kept.store, MilvusStore)
+    server = kept.store.server
+    monkeypatch.setattr(server, "_client", Answering([hit(-1)]))
+    monkeypatch.setattr(server, "where", replace(server.where, lite=lite))
+    with pytest.raises(StoreError, match=advice):
+        found(kept, "battery", np.ones(len(kept.index), bool))
 
 
 def test_a_collection_dropped_while_it_is_read_is_an_error(milvus: Assistant) -> None:

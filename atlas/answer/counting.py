@@ -64,6 +64,8 @@ def _code_letters(cells: Sequence[str]) -> str | None:
 def count(
     question: Question, blocks: Sequence[Block], products: Products, named: Sequence[str]
 ) -> Draft | None:
+    """The number of what the question counts, or a question back where it depends on the product;
+    None where no supplied block lists it."""
     noun = [term for term in counted_noun(question.text) if term not in products.terms]
     counted: dict[tuple[str, ...], Draft] = {}
     for block in blocks:

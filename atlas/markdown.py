@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -39,7 +38,6 @@ _MOST_PLACES = 5
 
 _DEEPEST = 120
 """Levels that lists (two each) and quotations may be nested; the parser calls itself for each."""
-_TOO_DEEP = f"lists or quotations nested deeper than {_DEEPEST} levels were left out"
 
 
 def read_markdown(text: str) -> Reading:
@@ -50,10 +48,8 @@ def read_markdown(text: str) -> Reading:
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     tokens = parser.parse(builder.clean(lines))
     _walk(tokens, builder, markup)
-    reading = builder.reading(markup)
-    if all(token.level < _DEEPEST - 1 for token in tokens):
-        return reading
-    return replace(reading, warnings=(*reading.warnings, _TOO_DEEP))
+    builder.cut_off = any(token.level >= _DEEPEST - 1 for token in tokens)
+    return builder.reading(markup)
 
 
 class _Builder:
@@ -71,6 +67,8 @@ class _Builder:
         self.unseen: list[Run] = []
         """Hidden words that follow when the list, table or paragraph that they stand in ends."""
         self.left_out: dict[str, list[str]] = {}
+        self.cut_off = False
+        """Whether the parser met its limit of nesting, and passed over what lies deeper."""
 
     def clean(self, text: str) -> str:
         """Take out characters that are no words, and remember those that hide something."""
@@ -168,6 +166,8 @@ class _Builder:
             yield f"HTML comments were left out: {len(comments)}, the first: «{first}»"
         if markup.scripts:
             yield f"scripts and styles of HTML were left out: {markup.scripts}"
+        if self.cut_off:
+            yield f"lists or quotations nested deeper than {_DEEPEST} levels were left out"
         for name, found in self.left_out.items():
             said = "".join(chr(ord(c) - 0xE0000) for c in found if 0xE0020 <= ord(c) < 0xE007F)
             spelled = f", they spell «{said[:_MOST_SHOWN]}»" if said else ""

@@ -42,12 +42,17 @@ def counted_blocks(block: Block, document: Sequence[Block]) -> list[Block]:
     return [
         other
         for other in document
-        if other.ref != block.ref
-        and (
-            other.section == block.section
-            or (letters and other.titles and _code_letters([other.titles[-1]]) == letters)
-        )
+        if other.ref != block.ref and (_same_section(block, other) or _headed_by(letters, other))
     ]
+
+
+def _same_section(block: Block, other: Block) -> bool:
+    return (other.document, other.section) == (block.document, block.section)
+
+
+def _headed_by(letters: str | None, block: Block) -> bool:
+    """Whether a block's nearest heading is a code with these letters."""
+    return bool(letters and block.titles) and _code_letters([block.titles[-1]]) == letters
 
 
 def first_cell(row: Quote) -> str:
@@ -95,11 +100,7 @@ def _is_counted(
     if len(entries) < 3:
         return False
     heads = set(terms(f"{block.prefix} {entries[0].header}"))
-    pieces = [
-        other
-        for other in blocks
-        if (other.document, other.section) == (block.document, block.section)
-    ]
+    pieces = [other for other in blocks if _same_section(block, other)]
     inside = {t for piece in pieces for entry in _entries(piece) for t in terms(entry.text)} - heads
     if (set(question.terms) - set(noun)) & inside:
         return False
@@ -129,18 +130,16 @@ def _own(noun: Sequence[str], block: Block, rows: Sequence[Quote]) -> bool:
 
 def _counted(block: Block, blocks: Sequence[Block]) -> Draft:
     """Count the rows of a table over all its pieces, each row once."""
-    table = [other for other in blocks if other.document == block.document]
+    letters = _code_letters([first_cell(q) for q in quotes_of(block) if q.kind == "row"])
     entries: dict[str, tuple[int, str]] = {}
     for marker, other in enumerate(blocks, 1):
-        if other not in table:
+        if other.document != block.document:
             continue
-        if other.section == block.section:
+        if _same_section(block, other):
             for quote in _entries(other):
                 entries.setdefault(first_cell(quote), (marker, quote.text))
-        elif other.piece == 0 and other.titles:
-            letters = _code_letters([first_cell(q) for q in quotes_of(block) if q.kind == "row"])
-            if letters and _code_letters([other.titles[-1]]) == letters:
-                entries.setdefault(other.titles[-1], (marker, quotes_of(other)[0].text))
+        elif other.piece == 0 and _headed_by(letters, other):
+            entries.setdefault(other.titles[-1], (marker, quotes_of(other)[0].text))
     names = list(entries)
     if all(_CODE_CELL.fullmatch(name) for name in names):
         names.sort()
